@@ -1,0 +1,30 @@
+# Everything that a newcomer needs: `make demo` and `make test`. Both set up .venv first; a second call is quick.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+
+.PHONY: demo test test-all lint install clean
+
+demo: install
+	$(BIN)/efhorizon demo
+
+test: install lint
+	$(BIN)/pytest
+
+test-all: install lint
+	$(BIN)/pytest -m ""
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+install: .venv/installed
+
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf .venv tables build .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,75 @@
+"""Files that are either complete or not there: write aside, fsync, rename."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place once the block has ended without an error.
+
+    Serves files and folders. Whatever was at `path` stays until then, and an error leaves nothing behind.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    _remove(temporary)
+    try:
+        yield temporary
+        _fsync_tree(temporary)
+        if path.is_dir() and not path.is_symlink():  # a folder cannot be renamed over another
+            old = path.with_name(f".{path.name}.{os.getpid()}.old")
+            _remove(old)
+            path.rename(old)
+            temporary.rename(path)
+            _remove(old)
+        else:
+            temporary.replace(path)
+        _fsync(path.parent)
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Replace a small JSON file in one step."""
+    with written_aside(path) as temporary:
+        temporary.write_text(json.dumps(content, indent=1))
+
+
+def available_memory() -> int:
+    """Bytes that can still be taken without swapping."""
+    try:
+        with open("/proc/meminfo") as file:
+            fields = {line.split(":")[0]: line.split()[1] for line in file}
+        return int(fields["MemAvailable"]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 1 << 63  # not Linux: no limit known
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _fsync_tree(path: Path) -> None:
+    if path.is_dir():
+        for child in path.iterdir():
+            _fsync_tree(child)
+    _fsync(path)
+
+
+def _fsync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

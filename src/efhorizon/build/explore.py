@@ -1,0 +1,168 @@
+"""Layered breadth-first search for every state that can be reached within a horizon (Appendix E.2)."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from efhorizon.build.engine import LocalEngine
+from efhorizon.build.expand import Codec, Expander, Expansion
+from efhorizon.build.search import Search
+from efhorizon.envs.base import Simulator
+
+_SECONDS_A_COMMIT = 5.0
+_SECONDS_A_BATCH = 0.1
+_LARGEST_BATCH = 4096
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When to stop a search that is not done; None: never."""
+
+    max_states: int | None = None
+    max_minutes: float | None = None
+    max_memory: int | None = None  # bytes, of this process and its workers
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search stands."""
+
+    depth: int  # of the states being expanded
+    num_states: int
+    num_expanded: int
+    num_pairs: int  # state-action pairs emulated by this call
+    seconds: float  # of this call
+    memory: int  # bytes
+    layer_starts: tuple[int, ...]
+
+    @property
+    def pairs_per_second(self) -> float:
+        return self.num_pairs / self.seconds if self.seconds > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call to `explore` ended."""
+
+    progress: Progress
+    stopped_by: str | None  # the budget that ended it, or None where the horizon was reached
+
+
+def begin(folder: Path, simulator: Simulator, provenance: dict[str, Any]) -> None:
+    """Start a search in an empty folder with the simulator's start state."""
+    simulator.reset()
+    snapshot, screen = simulator.get_state(), simulator.screen()
+    dictionary, screen_dictionary = snapshot, screen.tobytes()
+    expander = Expander(simulator, Codec(dictionary), Codec(screen_dictionary))
+    config = {
+        "provenance": provenance,
+        "num_actions": simulator.num_actions,
+        "screen_shape": list(screen.shape),
+        "state_dictionary": base64.b64encode(dictionary).decode(),
+        "screen_dictionary": base64.b64encode(screen_dictionary).decode(),
+    }
+    Search.create(folder, config, expander.start()).close()
+
+
+def explore(
+    search: Search,
+    horizon: int,
+    make_simulator: Callable[[], Simulator],
+    *,
+    num_workers: int = 1,
+    budget: Budget | None = None,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+) -> Outcome:
+    """Expand every state at depth below the horizon, or until a budget is spent; go on from where the search stands."""
+    run = _Run(search, horizon, budget or Budget(), on_progress)
+    if run.is_done:
+        return Outcome(run.progress(0), None)
+    engine = LocalEngine(make_simulator, search.state_codec, search.screen_codec, num_workers)
+    try:
+        return run.to_end(engine, num_workers)
+    finally:
+        engine.close()
+
+
+class _Run:
+    """One call to `explore`."""
+
+    def __init__(self, search: Search, horizon: int, budget: Budget, on_progress: Callable[[Progress], None]) -> None:
+        self._search, self._horizon, self._budget, self._on_progress = search, horizon, budget, on_progress
+        self._started = time.monotonic()
+        self._seconds_before = search.seconds
+        self._expanded_before = search.num_expanded
+        self._process = psutil.Process()
+
+    @property
+    def is_done(self) -> bool:
+        return self._search.is_closed or self._search.complete_horizon >= self._horizon
+
+    def to_end(self, engine: LocalEngine, num_workers: int) -> Outcome:
+        search = self._search
+        sent = search.num_expanded
+        batch_size = 1
+        last_commit = last_report = time.monotonic()
+        stopped_by: str | None = None
+        while not self.is_done and stopped_by is None:
+            while engine.has_room:
+                available = search.batch_stop(sent, _LARGEST_BATCH, self._horizon) - sent
+                stop = sent + min(batch_size, -(-available // num_workers))  # a share for every worker
+                if stop == sent:
+                    break
+                engine.submit(search.packed_states(sent, stop))
+                sent = stop
+            expansion: Expansion = engine.next_result()
+            search.add(expansion)
+            search.close_layer()
+            now = time.monotonic()
+            batch_size = self._batch_size(now - self._started, num_workers)
+            if now - last_report > 0.1 or self.is_done:
+                last_report = now
+                progress = self.progress(engine.memory())
+                self._on_progress(progress)
+                stopped_by = self._spent(progress)
+            if now - last_commit > _SECONDS_A_COMMIT:
+                self._commit()
+                last_commit = time.monotonic()
+        self._commit()
+        return Outcome(self.progress(engine.memory()), None if self.is_done else stopped_by)
+
+    def progress(self, worker_memory: int) -> Progress:
+        search = self._search
+        return Progress(
+            depth=max(0, len(search.layer_starts) - 2),
+            num_states=search.num_states,
+            num_expanded=search.num_expanded,
+            num_pairs=(search.num_expanded - self._expanded_before) * search.num_actions,
+            seconds=time.monotonic() - self._started,
+            memory=self._process.memory_info().rss + worker_memory,
+            layer_starts=tuple(search.layer_starts),
+        )
+
+    def _batch_size(self, seconds: float, num_workers: int) -> int:
+        """So many states that a worker is busy for a tenth of a second."""
+        rate = (self._search.num_expanded - self._expanded_before) / seconds / num_workers
+        return int(np.clip(rate * _SECONDS_A_BATCH, 1, _LARGEST_BATCH))
+
+    def _commit(self) -> None:
+        self._search.seconds = self._seconds_before + time.monotonic() - self._started
+        self._search.commit()
+
+    def _spent(self, progress: Progress) -> str | None:
+        budget = self._budget
+        if budget.max_states is not None and progress.num_states >= budget.max_states:
+            return f"--max-states {budget.max_states:,}"
+        if budget.max_minutes is not None and progress.seconds >= 60 * budget.max_minutes:
+            return f"--max-minutes {budget.max_minutes:g}"
+        if budget.max_memory is not None and progress.memory >= budget.max_memory:
+            return f"--max-memory {budget.max_memory / 2**20:,.0f} MB"
+        return None

@@ -1,0 +1,202 @@
+"""Building a table from end to end: probe, search, consolidate, verify, store."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from efhorizon._version import __version__
+from efhorizon.build.consolidate import Rule
+from efhorizon.build.explore import Budget, Outcome, Progress, begin, explore
+from efhorizon.build.search import Search
+from efhorizon.build.table import table
+from efhorizon.build.target import Target, catalogue_target
+from efhorizon.build.verify import verify
+from efhorizon.envs.base import SimulatorError
+from efhorizon.envs.specification import SimulatorSpec, code_digest, spec_digest
+from efhorizon.errors import EfhorizonError
+from efhorizon.mdp import TabularMDP, load
+from efhorizon.pictures import screen_format
+from efhorizon.planning.optimal import return_range
+
+_TABLE_CODE = (
+    "efhorizon.build.consolidate",
+    "efhorizon.build.table",
+    "efhorizon.build.explore",
+    "efhorizon.build.expand",
+)
+_PROBE_ROLLOUTS, _PROBE_STEPS = 3, 10
+_STOCHASTIC_PROBE_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to build."""
+
+    out: Path = Path("tables")
+    num_workers: int = 1
+    rule: Rule = "paper"
+    ignore_screens: bool = False
+    budget: Budget = field(default_factory=Budget)
+    keep_partial: bool = False  # where a budget stops the search, write the table of the longest horizon it completed
+    verify_episodes: int = 20  # 0: do not verify
+
+
+@dataclass(frozen=True)
+class BuildResult:
+    """What came of a build. `mdp` and `path` are None where a budget ended the search before any table was complete."""
+
+    id: str
+    mdp: TabularMDP | None
+    path: Path | None
+    outcome: Outcome
+    horizon: int  # of the table
+    complete_horizon: int | None  # of the search; None: complete for every horizon
+    seconds: float
+
+
+class UnverifiedError(EfhorizonError):
+    """A table does not agree with its environment; it was not stored."""
+
+
+def build(
+    target: Target,
+    options: Options,
+    *,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    on_message: Callable[[str], None] = lambda message: None,
+) -> BuildResult:
+    """Build one table; stop and go on at any time."""
+    started = time.monotonic()
+    spec = _probed(target, on_message)
+    simulator = spec()
+    provenance = spec.provenance(simulator)
+    digest = spec_digest(provenance)
+    folder = options.out / "searches" / f"{target.search_name}-{digest}"
+    if not Search.exists(folder):
+        _require_space(options.out)
+        begin(folder, simulator, provenance)
+    simulator.close()
+    search = Search(folder)
+    try:
+        outcome = explore(
+            search,
+            target.horizon,
+            spec,
+            num_workers=options.num_workers,
+            budget=options.budget,
+            on_progress=on_progress,
+        )
+        complete = None if search.is_closed else search.complete_horizon
+        if outcome.stopped_by is not None and not (options.keep_partial and complete):
+            seconds = time.monotonic() - started
+            return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
+        if outcome.stopped_by is not None:
+            target = _shortened(target, search.complete_horizon)
+        path, mdp = _stored_table(search, target, spec, options, digest, on_message)
+    finally:
+        search.close()
+    return BuildResult(target.id, mdp, path, outcome, target.horizon, complete, time.monotonic() - started)
+
+
+def _probed(target: Target, on_message: Callable[[str], None]) -> SimulatorSpec:
+    """The simulator to use: one that restores exactly. Stochastic environments are refused."""
+    spec, rng = target.spec, np.random.default_rng(0)
+    if spec.suite == "gymnasium":
+        simulator: Any = spec()
+        found = simulator.stochastic_pair(_STOCHASTIC_PROBE_STEPS, rng)
+        simulator.close()
+        if found:
+            raise SimulatorError(f"{target.id}: {found}")
+        return spec
+    if spec.suite == "minigrid":
+        return spec
+    from efhorizon.envs.replay import restore_is_exact
+
+    report = restore_is_exact(spec, _PROBE_ROLLOUTS, min(_PROBE_STEPS, target.horizon), rng)
+    if report.exact:
+        return spec
+    on_message(
+        f"{target.id}: restoring is inexact ({report}); states are reached by replaying from reset, which is slower"
+    )
+    return spec.replayed()
+
+
+def _stored_table(
+    search: Search,
+    target: Target,
+    spec: SimulatorSpec,
+    options: Options,
+    digest: str,
+    on_message: Callable[[str], None],
+) -> tuple[Path, TabularMDP]:
+    suffix = ("-noscreens" if options.ignore_screens else "") + ("" if options.rule == "paper" else f"-{options.rule}")
+    path = options.out / (target.id + suffix)
+    inputs = {
+        "search": digest,
+        "horizon": target.horizon,
+        "rule": options.rule,
+        "ignore_screens": options.ignore_screens,
+        "code": code_digest(_TABLE_CODE),
+    }
+    stored = _matching(path, inputs, verified=options.verify_episodes > 0)
+    if stored is not None:
+        return path, stored
+    on_message(f"{target.id}: merging {search.num_states_within(target.horizon):,} states")
+    metadata = {
+        "id": target.id,
+        **target.metadata,
+        "screen_format": screen_format(target.metadata["suite"]),
+        "efhorizon": __version__,
+        "provenance": search.config["provenance"],
+        "inputs": inputs,
+    }
+    mdp = table(search, target.horizon, rule=options.rule, ignore_screens=options.ignore_screens, metadata=metadata)
+    worst, best = return_range(mdp)
+    verification: dict[str, Any] | None = None
+    if options.verify_episodes:
+        on_message(f"{target.id}: verifying against a fresh environment")
+        report = verify(mdp, spec, num_episodes=options.verify_episodes)
+        if report.difference is not None:
+            raise UnverifiedError(f"{target.id}: not stored, the table is not exact: {report.difference}")
+        verification = report.as_json()
+    mdp = mdp.with_metadata(degenerate=worst == best, returns=[worst, best], verification=verification)
+    mdp.save(path)
+    return path, load(path)
+
+
+def _matching(path: Path, inputs: dict[str, Any], *, verified: bool) -> TabularMDP | None:
+    """The table that was stored from the same inputs, if there is one and it is intact."""
+    if not path.exists():
+        return None
+    try:
+        stored = load(path)
+    except EfhorizonError:
+        return None
+    if stored.metadata.get("inputs") != inputs or (verified and not stored.metadata.get("verification")):
+        return None
+    return stored
+
+
+def _shortened(target: Target, horizon: int) -> Target:
+    if target.metadata["suite"] == "gymnasium":
+        return replace(target, id=target.id.rsplit("-T", 1)[0] + f"-T{horizon}", horizon=horizon)
+    return replace(catalogue_target(target.metadata["catalogue_name"], horizon), spec=target.spec)
+
+
+def _require_space(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    free = shutil.disk_usage(folder).free
+    if free < _LEAST_SPACE:
+        raise EfhorizonError(
+            f"{folder}: only {free / 2**20:.0f} MB left on the disk; at least 100 MB are needed to begin"
+        )
+
+
+_LEAST_SPACE = 100 * 2**20

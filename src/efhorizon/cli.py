@@ -1,0 +1,247 @@
+"""The command line: one verb a stage. Results go to stdout, progress and messages to stderr.
+
+Exit codes: 0 done; 1 an error, said in one line; 2 wrong usage or an unknown name; 3 a budget ended a search early.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from efhorizon import catalog
+from efhorizon._version import __version__
+from efhorizon.errors import EfhorizonError
+
+EXIT_ERROR, EXIT_USAGE, EXIT_BUDGET, EXIT_INTERRUPTED = 1, 2, 3, 130
+
+messages = Console(stderr=True, highlight=False)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the entry point of `efhorizon`."""
+    options = _parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except catalog.UnknownNameError as error:
+        return _failed(error, EXIT_USAGE)
+    except EfhorizonError as error:
+        return _failed(error, EXIT_ERROR)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough, as in `| head`
+        return 0
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{where}{error.strerror or error}", EXIT_ERROR)
+    except MemoryError:
+        return _failed("out of memory; what was committed is kept", EXIT_ERROR)
+    except KeyboardInterrupt:
+        return _failed("interrupted; what was committed is kept, run the same command to go on", EXIT_INTERRUPTED)
+
+
+def _failed(message: object, code: int) -> int:
+    messages.print(f"efhorizon: {message}", style="red", markup=False, soft_wrap=True)
+    return code
+
+
+def print_json(content: Any) -> None:
+    """The one way in which results reach programs."""
+    sys.stdout.write(json.dumps(content, indent=1) + "\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="efhorizon",
+        description="How hard is this environment for deep RL, and why?",
+        epilog="Example: efhorizon build freeway_10_fs30 && efhorizon show tables/freeway_10_fs30",
+    )
+    parser.add_argument("--version", action="version", version=f"efhorizon {__version__}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    _add_list(commands)
+    _add_build(commands)
+    _add_verify(commands)
+    _add_export(commands)
+    _add_show(commands)
+    _add_demo(commands)
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, help_text: str, example: str) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=help_text,
+        description=help_text[0].upper() + help_text[1:] + ".",
+        epilog=f"Example: {example}",
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_list(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "list",
+        _run_list,
+        "list the environments that can be built by name",
+        "efhorizon list --suite minigrid",
+    )
+    parser.add_argument("--suite", choices=catalog.SUITES, help="only this suite")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_list(options: argparse.Namespace) -> int:
+    from efhorizon.commands import listing
+
+    return listing.run(suite=options.suite, as_json=options.json)
+
+
+def _add_build(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "build",
+        _run_build,
+        "turn an environment into an exact table",
+        "efhorizon build pong_20_fs30 --workers 2 --max-minutes 30",
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a name from `efhorizon list`")
+    parser.add_argument("--env", metavar="ID", help="any deterministic Gymnasium environment instead")
+    parser.add_argument(
+        "--env-arg",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="an argument for the environment, such as is_slippery=false (the value is read as JSON; may be repeated)",
+    )
+    parser.add_argument(
+        "--horizon", type=int, metavar="T", help="steps of an episode (default: that of the name or id)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("tables"), metavar="DIR", help="where tables go (default: tables)"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="processes (default: one a core)")
+    parser.add_argument(
+        "--ignore-screens", action="store_true", help="merge states that look different but behave alike"
+    )
+    parser.add_argument(
+        "--merge",
+        choices=("paper", "coarsest", "none"),
+        default="paper",
+        help="the paper's rule; the coarsest partition, which also merges cycles; or no merging (default: paper)",
+    )
+    parser.add_argument("--max-states", type=int, metavar="N", help="stop after finding so many states")
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop after so many minutes")
+    parser.add_argument(
+        "--max-memory", type=_memory_size, metavar="SIZE", help="stop at so much memory, such as 8G or 500M"
+    )
+    parser.add_argument(
+        "--keep-partial",
+        action="store_true",
+        help="if a budget ends the search, write the table of the longest horizon that is complete",
+    )
+    parser.add_argument(
+        "--episodes", type=int, default=20, metavar="N", help="episodes to verify with; 0 skips it (default: 20)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_build(options: argparse.Namespace) -> int:
+    from efhorizon.commands import building
+
+    return building.run(options)
+
+
+def _add_verify(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "verify",
+        _run_verify,
+        "replay a table against a fresh environment",
+        "efhorizon verify tables/freeway_10_fs30 --episodes 100",
+    )
+    parser.add_argument("path", type=Path, metavar="PATH", help="a table: a store or a BRIDGE npz")
+    parser.add_argument("--episodes", type=int, default=30, metavar="N", help="episodes to replay (default: 30)")
+    parser.add_argument("--id", metavar="NAME", help="the environment, where the file does not say")
+    parser.add_argument("--seed", type=int, default=0, help="of the random episodes (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_verify(options: argparse.Namespace) -> int:
+    from efhorizon.commands import verifying
+
+    return verifying.run(options)
+
+
+def _add_export(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "export",
+        _run_export,
+        "write a table as a BRIDGE npz, the published layout",
+        "efhorizon export tables/freeway_10_fs30 freeway.npz",
+    )
+    parser.add_argument("path", type=Path, metavar="PATH", help="a table")
+    parser.add_argument("file", type=Path, metavar="FILE.npz", help="the file to write")
+    parser.add_argument("--no-states", action="store_true", help="leave out the raw simulator states")
+    parser.add_argument("--no-screens", action="store_true", help="leave out the screens")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_export(options: argparse.Namespace) -> int:
+    from efhorizon.commands import exporting
+
+    return exporting.run(options)
+
+
+def _add_show(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "show",
+        _run_show,
+        "describe a table and save its start screen",
+        "efhorizon show tables/freeway_10_fs30",
+    )
+    parser.add_argument("path", type=Path, metavar="PATH", help="a table")
+    parser.add_argument(
+        "--image", type=Path, metavar="FILE.png", help="where to save the start screen (default: NAME-start.png here)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_show(options: argparse.Namespace) -> int:
+    from efhorizon.commands import showing
+
+    return showing.run(path=options.path, image=options.image, as_json=options.json)
+
+
+def _add_demo(commands: Any) -> None:
+    parser = _command(
+        commands, "demo", _run_demo, "build, verify and show three small tables, one of each suite", "efhorizon demo"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("tables"), metavar="DIR", help="where tables go (default: tables)"
+    )
+
+
+def _run_demo(options: argparse.Namespace) -> int:
+    from efhorizon.commands import demonstration
+
+    return demonstration.run(options.out)
+
+
+def _memory_size(text: str) -> int:
+    """Bytes from 500M, 8G or a plain number of bytes."""
+    factor = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}.get(text[-1:].upper())
+    try:
+        return int(float(text[:-1]) * factor) if factor else int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"not a size: {text!r} (write 500M or 8G)") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,174 @@
+"""`efhorizon build`: one table, with progress, budgets and resumption."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn
+
+from efhorizon.build.explore import Budget, Progress
+from efhorizon.build.pipeline import BuildResult, Options, build
+from efhorizon.build.target import Target, catalogue_target, gymnasium_target
+from efhorizon.cli import EXIT_BUDGET, EXIT_USAGE, messages, print_json
+from efhorizon.errors import EfhorizonError
+
+
+def run(options: argparse.Namespace) -> int:
+    if (options.name is None) == (options.env is None):
+        messages.print("efhorizon: give either a NAME or --env ID", style="red")
+        return EXIT_USAGE
+    target = _target(options)
+    result = build_with_progress(
+        target,
+        Options(
+            out=options.out,
+            num_workers=_num_workers(options.workers),
+            rule=options.merge,
+            ignore_screens=options.ignore_screens,
+            budget=Budget(options.max_states, options.max_minutes, options.max_memory),
+            keep_partial=options.keep_partial,
+            verify_episodes=options.episodes,
+        ),
+    )
+    if options.json:
+        print_json(as_json(result))
+    else:
+        print_result(result)
+    return 0 if result.outcome.stopped_by is None else EXIT_BUDGET
+
+
+def build_with_progress(target: Target, options: Options) -> BuildResult:
+    """Build, with one live line on stderr."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"))
+    with Bar(*columns, console=messages, transient=True) as bar:
+        task = bar.add_task(f"{target.id}: starting")
+        return build(
+            target,
+            options,
+            on_progress=lambda progress: bar.update(task, description=_progress_line(target, progress)),
+            on_message=lambda message: bar.update(task, description=message),
+        )
+
+
+def as_json(result: BuildResult) -> dict[str, Any]:
+    """What programs get to know of a build."""
+    progress, mdp = result.outcome.progress, result.mdp
+    return {
+        "id": result.id,
+        "complete": result.outcome.stopped_by is None,
+        "stopped_by": result.outcome.stopped_by,
+        "complete_horizon": result.complete_horizon,
+        "num_states_raw": mdp.metadata["num_states_raw"] if mdp else progress.num_states,
+        "num_states": mdp.num_states if mdp else None,
+        "num_actions": mdp.num_actions if mdp else None,
+        "horizon": result.horizon,
+        "num_screens": mdp.num_screens if mdp else None,
+        "num_pairs_emulated": progress.num_pairs,
+        "pairs_per_second": round(progress.pairs_per_second, 1),
+        "seconds": round(result.seconds, 3),
+        "path": str(result.path) if result.path else None,
+        "degenerate": mdp.metadata["degenerate"] if mdp else None,
+        "verified": bool(mdp.metadata["verification"]) if mdp else None,
+        "fingerprint": mdp.fingerprint() if mdp else None,
+    }
+
+
+def print_result(result: BuildResult) -> None:
+    """What people get to know of a build."""
+    console = Console(highlight=False)
+    progress, mdp = result.outcome.progress, result.mdp
+    if result.outcome.stopped_by is not None:
+        console.print(
+            f"stopped by {result.outcome.stopped_by}: {progress.num_states:,} states found, "
+            f"{progress.num_expanded:,} expanded; complete up to horizon {result.complete_horizon}. "
+            "The same command goes on from here."
+            + ("" if mdp else f" (--keep-partial or --horizon {result.complete_horizon} writes the table so far)")
+        )
+    if mdp is None:
+        return
+    emulated = f"{progress.num_pairs:,} pairs emulated" if progress.num_pairs else "nothing emulated"
+    rate = f" at {progress.pairs_per_second:,.0f} a second" if progress.num_pairs else ""
+    console.print(f"[bold]{result.id}[/bold]  horizon {mdp.horizon}, {mdp.num_actions} actions")
+    console.print(
+        f"  states     {mdp.num_states:,} (from {mdp.metadata['num_states_raw']:,} raw), {mdp.num_screens:,} screens"
+    )
+    worst, best = mdp.metadata["returns"]
+    console.print(
+        f"  returns    {worst:g} to {best:g}" + ("  [yellow]degenerate: all the same[/yellow]" if worst == best else "")
+    )
+    console.print(f"  work       {emulated}{rate}, {result.seconds:.1f} s in all")
+    console.print(f"  verified   {verification_line(mdp.metadata['verification'])}")
+    console.print(f"  stored in  {result.path}")
+
+
+def verification_line(verification: dict[str, Any] | None) -> str:
+    """How far a table can be trusted, in one line."""
+    if not verification:
+        return "[yellow]no: not compared with the environment, do not take it as exact[/yellow]"
+    screens = " with screens" if verification["screens_compared"] else ""
+    return (
+        f"[green]yes[/green]: {verification['steps']:,} steps of {verification['episodes']} episodes replayed{screens}"
+    )
+
+
+def _target(options: argparse.Namespace) -> Target:
+    if options.name is not None:
+        if options.env_arg:
+            raise EfhorizonError("--env-arg goes with --env")
+        return catalogue_target(options.name, options.horizon)
+    return gymnasium_target(options.env, dict(_env_argument(text) for text in options.env_arg), options.horizon)
+
+
+def _env_argument(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise EfhorizonError(f"--env-arg wants KEY=VALUE, got {text!r}")
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value  # a plain word is a string
+
+
+def _num_workers(given: int | None) -> int:
+    if given is not None and given < 1:
+        raise EfhorizonError(f"--workers must be at least 1, got {given}")
+    return given if given is not None else len(os.sched_getaffinity(0))
+
+
+def _progress_line(target: Target, progress: Progress) -> str:
+    return (
+        f"{target.id}: layer {progress.depth + 1} of {target.horizon}, {progress.num_states:,} states, "
+        f"{progress.pairs_per_second:,.0f} pairs/s, {progress.memory / 2**20:,.0f} MB, {_estimate(target, progress)}"
+    )
+
+
+def _estimate(target: Target, progress: Progress) -> str:
+    """Time that is left if layers go on growing as the last three did."""
+    sizes = [
+        after - before for before, after in zip(progress.layer_starts[:-1], progress.layer_starts[1:], strict=True)
+    ]
+    if len(sizes) < 4 or not progress.num_pairs:
+        return "estimating"
+    growth = max(0.0, (sizes[-1] / max(1, sizes[-4])) ** (1 / 3))
+    total, layer = float(progress.num_states), float(sizes[-1])
+    for _ in range(target.horizon - len(sizes)):
+        layer *= growth
+        total += layer
+        if total > 1e12:
+            return "will not end at this growth"
+    expanded_now = progress.num_pairs / (progress.seconds or 1.0)
+    actions = progress.num_pairs / max(1, progress.num_expanded)
+    seconds = (total - progress.num_expanded) * max(1.0, actions) / expanded_now
+    return f"about {_duration(seconds)} left"
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.0f} seconds"

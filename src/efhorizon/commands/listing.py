@@ -1,0 +1,38 @@
+"""`efhorizon list`: the catalogue."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.table import Table
+
+from efhorizon import catalog
+from efhorizon.cli import print_json
+
+
+def run(*, suite: catalog.Suite | None, as_json: bool) -> int:
+    entries = catalog.entries(suite)
+    if as_json:
+        print_json([{**dataclasses.asdict(entry), "id": entry.name, "gym_id": entry.gym_id} for entry in entries])
+    else:
+        _print_table(entries)
+    return 0
+
+
+def _print_table(entries: Iterable[catalog.Entry]) -> None:
+    """One row a game, level or gridworld: horizons are listed in one cell, since only they differ."""
+    rows: dict[tuple[str, ...], list[int]] = {}
+    for entry in entries:
+        pattern = entry.name.replace(f"_{entry.horizon}_fs", "_T_fs") if entry.suite != "minigrid" else entry.name
+        key: tuple[str, ...] = (entry.suite, pattern, str(entry.num_actions), f"{entry.reward_factor:g}")
+        rows.setdefault(key, []).append(entry.horizon)
+    table = Table("suite", "name", "actions", "reward factor", "horizons T", box=None, pad_edge=False)
+    for column in (2, 3):
+        table.columns[column].justify = "right"
+    for key, horizons in rows.items():
+        table.add_row(*key, " ".join(map(str, horizons)))
+    console = Console()
+    console.print(table)
+    console.print(f"{sum(map(len, rows.values()))} environments; build one with: efhorizon build NAME", style="dim")

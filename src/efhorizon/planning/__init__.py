@@ -1,0 +1,1 @@
+"""Planning on tables: dynamic programming over time and states."""
