@@ -87,14 +87,16 @@ def test_names_have_the_published_form() -> None:
     for item in entries():
         assert re.fullmatch(forms[item.suite], item.name), item.name
         assert item.gym_id.removeprefix("BRIDGE/").removesuffix("-v0") == item.name.removesuffix("-v0")
-        assert re.search(r"[^/]-v\d$", item.gym_id) and not re.search(r"-v\d-v\d", item.gym_id)
+        assert re.search(r"[^/]-v\d$", item.gym_id)
+        assert not re.search(r"-v\d-v\d", item.gym_id)
 
 
 def test_shaped_entries_know_their_original() -> None:
     shaped = [item for item in entries() if item.shaping is not None]
     for item in shaped:
         original = entry(str(item.unshaped))
-        assert original.unshaped is None and original.shaping is None
+        assert original.unshaped is None
+        assert original.shaping is None
         assert dataclasses.replace(item, name=original.name, unshaped=None, shaping=None) == original
     assert {item.suite for item in shaped} == {"minigrid"}
 
@@ -104,7 +106,7 @@ def test_unknown_name_is_one_line_with_the_closest_names() -> None:
         entry("Pong_51_fs30")
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("no environment is called 'Pong_51_fs30'; closest: pong_50_fs30")
-    with pytest.raises(UnknownNameError, match="efhorizon list"):
+    with pytest.raises(UnknownNameError, match=r"closest: \w+"):
         entry("???")
 
 

@@ -55,8 +55,7 @@ class UnknownNameError(EfhorizonError, LookupError):
     def __init__(self, name: str) -> None:
         by_lower_case = {known.lower(): known for known in _REGISTRY}
         closest = [by_lower_case[match] for match in get_close_matches(name.lower(), by_lower_case, n=5, cutoff=0.0)]
-        hint = f"closest: {', '.join(closest)}" if closest else "`efhorizon list` shows all names"
-        super().__init__(f"no environment is called {name!r}; {hint}")
+        super().__init__(f"no environment is called {name!r}; closest: {', '.join(closest)}")
 
 
 def entries(suite: Suite | None = None) -> tuple[Entry, ...]:

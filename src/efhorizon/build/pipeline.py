@@ -94,11 +94,12 @@ def build(
             on_progress=on_progress,
         )
         complete = None if search.is_closed else search.complete_horizon
-        if outcome.stopped_by is not None and not (options.keep_partial and complete):
-            seconds = time.monotonic() - started
-            return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
         if outcome.stopped_by is not None:
-            target = _shortened(target, search.complete_horizon)
+            shortened = _shortened(target, search.complete_horizon) if options.keep_partial else None
+            if shortened is None:
+                seconds = time.monotonic() - started
+                return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
+            target = shortened
         path, mdp = _stored_table(search, target, spec, options, digest, on_message)
     finally:
         search.close()
@@ -184,10 +185,14 @@ def _matching(path: Path, inputs: dict[str, Any], *, verified: bool) -> TabularM
     return stored
 
 
-def _shortened(target: Target, horizon: int) -> Target:
+def _shortened(target: Target, horizon: int) -> Target | None:
+    """The same environment with a shorter horizon, or None where its last step would be another one (Skiing)."""
+    if horizon < 1:
+        return None
     if target.metadata["suite"] == "gymnasium":
         return replace(target, id=target.id.rsplit("-T", 1)[0] + f"-T{horizon}", horizon=horizon)
-    return replace(catalogue_target(target.metadata["catalogue_name"], horizon), spec=target.spec)
+    shortened = catalogue_target(target.metadata["catalogue_name"], horizon)
+    return shortened if shortened.spec == target.spec else None
 
 
 def _require_space(folder: Path) -> None:

@@ -4,11 +4,15 @@ States are numbered in breadth-first order, so a search needs no queue: the firs
 expanded, the next one to expand is the next number, and the states at depth d are a range of numbers. Killed at any
 moment, a search goes on from its last commit: what lies beyond it in the files is cut off.
 
-    config.json    what is searched: simulator, versions, dictionaries (never changes) commit.json    lengths and
-    checksums of the files, layer starts transitions    int32 [expanded, A]    rewards  float64 [expanded, A]
-    state_keys     uint64 [S, 2]          state_screens int32 [S]       state_index int64 [S, 2] (end of identity, end
-    of snapshot) states         packed identities and snapshots                      screen_keys, screen_index,
-    screens: likewise
+    config.json    what is searched: simulator, versions, dictionaries (never changes)
+    commit.json    layer starts, and the length and checksum of each file:
+    transitions    int32 [expanded, A]
+    rewards        float64 [expanded, A]
+    state_keys     uint64 [S, 2]
+    state_screens  int32 [S]
+    states         packed identities, each perhaps followed by a packed snapshot
+    state_index    int64 [S, 2], where in `states` the identity and the snapshot end
+    screen_keys, screens, screen_index: likewise
 """
 
 from __future__ import annotations
