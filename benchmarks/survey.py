@@ -2,8 +2,9 @@
 
     python benchmarks/survey.py --suite atari --minutes 2 --out survey.jsonl [--tables DIR] [--workers 2] [NAME ...]
 
-A row is appended as soon as a game is done; games that have a row are skipped, so the survey can be stopped at any time. The
-search is stopped by `--max-minutes`, and the table is that of the longest horizon then complete (at most 200; MiniGrid 100).
+A row is appended as soon as a game is done; games that have a row are skipped, so the survey can be stopped at any
+time. The search is stopped by `--max-minutes`, and the table is that of the longest horizon then complete (at most
+200; MiniGrid 100).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from efhorizon.errors import EfhorizonError
 
 _SMALLEST_COMPRESSED = 512  # shorter byte strings are stored as they are: zstd's call costs more than it saves
 _ZSTD_LEVEL = 1
-_MEMORY_OF_SENT = 1 << 22  # bytes of states and of screens that a worker remembers having sent
+_MEMORY_OF_SENT = 1 << 20  # bytes of states and of screens that a worker remembers having sent
 _ENTRY_OVERHEAD = 200  # bytes that a dictionary entry costs beside its data
 
 

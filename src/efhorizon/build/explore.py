@@ -17,9 +17,10 @@ from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.build.search import Search
 from efhorizon.envs.base import Simulator
 
-_SECONDS_A_COMMIT = 5.0
+_SECONDS_A_COMMIT = 2.0
 _SECONDS_A_BATCH = 0.1
-_LARGEST_BATCH = 4096
+_SECONDS_A_REPORT = 0.1
+_LARGEST_BATCH = 1024
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class _Run:
             search.close_layer()
             now = time.monotonic()
             batch_size = self._batch_size(now - self._started, num_workers)
-            if now - last_report > 0.1 or self.is_done:
+            if now - last_report > _SECONDS_A_REPORT or self.is_done or self._has_all_states():
                 last_report = now
                 progress = self.progress(engine.memory())
                 self._on_progress(progress)
@@ -157,9 +158,12 @@ class _Run:
         self._search.seconds = self._seconds_before + time.monotonic() - self._started
         self._search.commit()
 
+    def _has_all_states(self) -> bool:
+        return self._budget.max_states is not None and self._search.num_states >= self._budget.max_states
+
     def _spent(self, progress: Progress) -> str | None:
         budget = self._budget
-        if budget.max_states is not None and progress.num_states >= budget.max_states:
+        if self._has_all_states():
             return f"--max-states {budget.max_states:,}"
         if budget.max_minutes is not None and progress.seconds >= 60 * budget.max_minutes:
             return f"--max-minutes {budget.max_minutes:g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import time
 from typing import Any
 
 from rich.console import Console
@@ -16,6 +17,8 @@ from efhorizon.build.pipeline import BuildResult, Options, build
 from efhorizon.build.target import Target, catalogue_target, gymnasium_target
 from efhorizon.cli import EXIT_BUDGET, EXIT_USAGE, messages, print_json
 from efhorizon.errors import EfhorizonError
+
+_SECONDS_A_LINE = 30.0
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,15 +47,37 @@ def run(options: argparse.Namespace) -> int:
 
 def build_with_progress(target: Target, options: Options) -> BuildResult:
     """Build, with one live line on stderr."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}"))
-    with Bar(*columns, console=messages, transient=True) as bar:
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+    with Bar(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
         task = bar.add_task(f"{target.id}: starting")
-        return build(
-            target,
-            options,
-            on_progress=lambda progress: bar.update(task, description=_progress_line(target, progress)),
-            on_message=lambda message: bar.update(task, description=message),
-        )
+        log = _Log()
+
+        def on_progress(progress: Progress) -> None:
+            line = _progress_line(target, progress)
+            bar.update(task, description=line)
+            log.progress(line)
+
+        def on_message(message: str) -> None:
+            bar.update(task, description=message)
+            log.message(message)
+
+        return build(target, options, on_progress=on_progress, on_message=on_message)
+
+
+class _Log:
+    """Where stderr is no terminal: plain lines, one for each message and one a while for progress."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def message(self, text: str) -> None:
+        if not messages.is_terminal:
+            messages.print(text, markup=False, soft_wrap=True)
+
+    def progress(self, text: str) -> None:
+        if time.monotonic() - self._last > _SECONDS_A_LINE:
+            self._last = time.monotonic()
+            self.message(text)
 
 
 def as_json(result: BuildResult) -> dict[str, Any]:
@@ -87,7 +112,8 @@ def print_result(result: BuildResult) -> None:
             f"stopped by {result.outcome.stopped_by}: {progress.num_states:,} states found, "
             f"{progress.num_expanded:,} expanded; complete up to horizon {result.complete_horizon}. "
             "The same command goes on from here."
-            + ("" if mdp else f" (--keep-partial or --horizon {result.complete_horizon} writes the table so far)")
+            + ("" if mdp else f" (--horizon {result.complete_horizon} or --keep-partial writes the table so far.)"),
+            soft_wrap=True,
         )
     if mdp is None:
         return

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from efhorizon.cli import messages, print_json
+from efhorizon.commands.verifying import specification
+from efhorizon.envs.base import Simulator
 from efhorizon.errors import EfhorizonError
-from efhorizon.mdp import ScreenArray, TabularMDP, load
+from efhorizon.mdp import TabularMDP, load
 from efhorizon.pictures import drawn
 
 _LARGEST_PICTURES = 8 * 2**30  # bytes before compression; beyond that screens stay compact
@@ -33,14 +35,12 @@ def run(options: argparse.Namespace) -> int:
 
 def exported(mdp: TabularMDP, *, with_screens: bool, with_states: bool) -> TabularMDP:
     """The table as the published files hold it: screens drawn as pictures."""
-    screens, stored_as = mdp.screens, mdp.metadata.get("screen_format", "rgb")
-    metadata = dict(mdp.metadata)
-    if screens is not None and with_screens and stored_as in ("palette", "symbols"):
-        pictures = _Pictures(screens, stored_as)
-        if int(np.prod(pictures.shape, dtype=object)) > _LARGEST_PICTURES:
-            messages.print(
-                f"pictures would take {np.prod(pictures.shape, dtype=object) / 2**30:.0f} GB: screens stay compact"
-            )
+    screens, metadata = mdp.screens, dict(mdp.metadata)
+    if with_screens and metadata.get("screen_format") in ("palette", "symbols"):
+        pictures = _Pictures(mdp)
+        size = int(np.prod(pictures.shape, dtype=object))
+        if size > _LARGEST_PICTURES:
+            messages.print(f"pictures would take {size / 2**30:.0f} GB: screens stay compact")
         else:
             screens, metadata["screen_format"] = pictures, "rgb"
     return TabularMDP(
@@ -55,16 +55,32 @@ def exported(mdp: TabularMDP, *, with_screens: bool, with_states: bool) -> Tabul
 
 
 class _Pictures:
-    """Screens drawn as they are asked for."""
+    """The screens of a table drawn as they are asked for.
+
+    MiniGrid's are drawn by the gridworld itself, put into a state with that screen: only it knows what the agent
+    sees, which the published pictures show in a lighter shade.
+    """
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, screens: ScreenArray, stored_as: str) -> None:
-        self._screens, self._stored_as = screens, stored_as
-        self.shape = (screens.shape[0], *drawn(np.asarray(screens[0]), stored_as).shape)
+    def __init__(self, mdp: TabularMDP) -> None:
+        assert mdp.screens is not None
+        assert mdp.screen_mapping is not None
+        self._mdp, self._screens = mdp, mdp.screens
+        self._gridworld: Simulator | None = None
+        if mdp.metadata["screen_format"] == "symbols" and mdp.states is not None:
+            self._gridworld = specification(mdp, None)()
+            _, self._states = np.unique(mdp.screen_mapping, return_index=True)
+        self.shape = (self._screens.shape[0], *self._picture(0).shape)
 
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
-        chosen = np.asarray(self._screens[index])
-        if chosen.ndim == 3:
-            return drawn(chosen, self._stored_as)
-        return np.stack([drawn(screen, self._stored_as) for screen in chosen])
+        numbers = np.arange(self.shape[0])[index]
+        if numbers.ndim == 0:
+            return self._picture(int(numbers))
+        return np.stack([self._picture(int(number)) for number in numbers])
+
+    def _picture(self, number: int) -> NDArray[np.uint8]:
+        if self._gridworld is None or self._mdp.states is None:
+            return drawn(np.asarray(self._screens[number]), self._mdp.metadata["screen_format"])
+        self._gridworld.set_state(self._mdp.states[int(self._states[number])])
+        return self._gridworld.picture()

@@ -257,6 +257,8 @@ class _WatchedGenerator:
         self.was_used = False
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)  # copying looks for such names, and is no use of the generator
         self.was_used = True
         return getattr(self._generator, name)
 

@@ -97,7 +97,7 @@ def spec_of(entry: catalog.Entry) -> SimulatorSpec:
                 "num_actions": entry.num_actions,
             },
         )
-    return SimulatorSpec("minigrid", {"env_id": entry.unshaped or entry.name, "shaping": entry.shaping})
+    return SimulatorSpec("minigrid", {"env_id": entry.game, "shaping": entry.shaping})
 
 
 def gymnasium_spec(env_id: str, arguments: Mapping[str, Any] | None = None) -> SimulatorSpec:

@@ -1,0 +1,43 @@
+"""Killed at any moment, a build goes on where it stood, and the table is the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+NAME = "MiniGrid-KeyCorridorS3R3-v0"  # 108,032 states: some ten seconds, several commits
+KILLS = 5
+
+
+def started(out: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "efhorizon.cli", "build", NAME, "--json", "--out", str(out), "--workers", "2"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+
+def test_five_kills_and_the_same_table(tmp_path: Path) -> None:
+    begun = time.monotonic()
+    whole = started(tmp_path / "whole")
+    expected = json.loads(whole.communicate()[0])
+    duration = time.monotonic() - begun
+    rng = np.random.default_rng(9)
+    kills, attempt = 0, 0
+    while kills < KILLS:
+        out = tmp_path / f"killed{attempt}"
+        process = started(out)
+        time.sleep(duration * rng.uniform(0.1, 0.5))
+        process.kill()
+        process.wait()
+        if process.returncode == 0:
+            attempt += 1  # it was done before the moment came: take a new folder
+        else:
+            kills += 1
+    resumed = json.loads(started(out).communicate()[0])
+    assert resumed["fingerprint"] == expected["fingerprint"]
+    assert resumed["num_states_raw"] == expected["num_states_raw"] == 108_032
+    assert resumed["num_pairs_emulated"] < expected["num_pairs_emulated"]
+    assert resumed["verified"]
