@@ -1,0 +1,90 @@
+"""The (time, state) pairs that can be reached: where all dynamic programming happens.
+
+Most tables are far smaller unrolled over time than S times T: in Atari and Procgen a state carries a clock and is met
+at one time only. Pairs are numbered time by time, and within a time by ascending state, so pair 0 is the start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from efhorizon.mdp import TabularMDP
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Reachable pairs of an MDP. P pairs in all; those of time t are starts[t] .. starts[t + 1] - 1."""
+
+    mdp: TabularMDP
+    starts: NDArray[np.int64]  # [T + 1]
+    states: NDArray[np.int32]  # [P], the state of each pair
+    successors: NDArray[np.int32]  # [P, A], the pair that follows; -1 where the episode ends (also after the last time)
+
+    @property
+    def num_pairs(self) -> int:
+        return len(self.states)
+
+    def layer(self, time: int) -> slice:
+        """The pairs of one time."""
+        return slice(int(self.starts[time]), int(self.starts[time + 1]))
+
+    def time_of(self, pair: int) -> int:
+        return int(np.searchsorted(self.starts, pair, side="right")) - 1
+
+
+def timeline(mdp: TabularMDP) -> Timeline:
+    """Unroll an MDP from its start state to its horizon."""
+    layers = [np.zeros(1, np.int32)]
+    place = np.full(mdp.num_states, -1, np.int32)  # of a state in the layer at hand
+    while len(layers) < mdp.horizon:
+        following = _next_layer(mdp.transitions, layers[-1], place)
+        if not len(following):
+            break
+        layers.append(following)
+    sizes = [len(layer) for layer in layers] + [0] * (mdp.horizon - len(layers))
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    successors = np.empty((int(starts[-1]), mdp.num_actions), np.int32)
+    for time in range(len(layers)):
+        pairs = successors[starts[time] : starts[time + 1]]
+        if time + 1 == len(layers):
+            pairs.fill(-1)
+            break
+        place[layers[time + 1]] = np.arange(starts[time + 1], starts[time + 2], dtype=np.int32)
+        _link(mdp.transitions, layers[time], place, pairs)
+    return Timeline(mdp, starts, np.concatenate(layers), successors)
+
+
+def _next_layer(
+    transitions: NDArray[np.int32], layer: NDArray[np.int32], mark: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """Successors of a layer, ascending, each once; `mark` is -1 before and after."""
+    found = np.empty(min(layer.size * transitions.shape[1], len(transitions)), np.int32)
+    following = found[: _collect(transitions, layer, mark, found)].copy()
+    mark[following] = -1
+    following.sort()
+    return following
+
+
+@njit(cache=True)
+def _collect(transitions, layer, mark, found):  # type: ignore[no-untyped-def]
+    count = 0
+    for i in range(len(layer)):
+        for action in range(transitions.shape[1]):
+            successor = transitions[layer[i], action]
+            if successor >= 0 and mark[successor] < 0:
+                mark[successor] = 0
+                found[count] = successor
+                count += 1
+    return count
+
+
+@njit(cache=True, parallel=True)
+def _link(transitions, layer, place, out):  # type: ignore[no-untyped-def]
+    for i in prange(len(layer)):
+        for action in range(transitions.shape[1]):
+            successor = transitions[layer[i], action]
+            out[i, action] = place[successor] if successor >= 0 else -1
