@@ -133,6 +133,12 @@ def test_budgets_and_partial_tables(tmp_path: Path) -> None:
     assert stopped["num_states_raw"] >= 50
     partial = run("build", name, "--max-states", 50, "--keep-partial", "--workers", 1, cwd=tmp_path, ok=3)
     assert "complete up to horizon" in partial.stdout
+    unfinished = run_json("build", name, "--max-states", 50, "--keep-unfinished", "--workers", 1, cwd=tmp_path, ok=3)
+    table = load(tmp_path / unfinished["path"])
+    assert table.unexplored is not None
+    assert 0 < table.unexplored.sum() < table.num_states
+    assert unfinished["verified"]
+    assert run_json("verify", unfinished["path"], cwd=tmp_path)["verified"]
     whole = run_json("build", name, "--workers", 1, cwd=tmp_path)
     assert whole["complete"]
     assert 0 < whole["num_pairs_emulated"] < 6 * whole["num_states_raw"]  # it went on

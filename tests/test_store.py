@@ -105,3 +105,14 @@ def test_a_new_table_replaces_the_old_one(tmp_path: Path, mdp: TabularMDP) -> No
     TabularMDP([[0, -1]], [[0, 1]], 5).save(tmp_path / "table")
     assert load(tmp_path / "table").num_states == 1
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
+
+
+def test_an_unfinished_table_keeps_its_marks_and_is_no_published_file(tmp_path: Path) -> None:
+    mdp = TabularMDP([[1, -1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True])
+    loaded = load(mdp.save(tmp_path / "table"))
+    assert not loaded.is_complete
+    assert loaded.unexplored is not None
+    assert loaded.unexplored.tolist() == [False, True]
+    with pytest.raises(StoreError, match="not explored"):
+        mdp.save(tmp_path / "table.npz")
+    assert TabularMDP([[0, 0]], [[0, 0]], 3, unexplored=[False]).is_complete

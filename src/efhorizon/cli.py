@@ -139,10 +139,21 @@ def _add_build(commands: Any) -> None:
     parser.add_argument(
         "--max-memory", type=_memory_size, metavar="SIZE", help="stop at so much memory, such as 8G or 500M"
     )
-    parser.add_argument(
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument(
         "--keep-partial",
-        action="store_true",
+        dest="if_stopped",
+        action="store_const",
+        const="shorter",
+        default="nothing",
         help="if a budget ends the search, write the table of the longest horizon that is complete",
+    )
+    kept.add_argument(
+        "--keep-unfinished",
+        dest="if_stopped",
+        action="store_const",
+        const="unfinished",
+        help="if a budget ends the search, write all that is known; bounds on such a table are intervals",
     )
     parser.add_argument(
         "--episodes", type=int, default=20, metavar="N", help="episodes to verify with; 0 skips it (default: 20)"

@@ -64,6 +64,7 @@ class TabularMDP:
     screens: ScreenArray | None  # [N, H, W, C]
     screen_mapping: NDArray[np.int32] | None  # [S], indices into screens
     states: StateSequence | None  # [S] byte strings
+    unexplored: NDArray[np.bool_] | None  # [S], states whose row says nothing; None: every row is known
     metadata: Mapping[str, Any]
 
     def __init__(
@@ -75,9 +76,13 @@ class TabularMDP:
         screens: ScreenArray | None = None,
         screen_mapping: ArrayLike | None = None,
         states: StateSequence | None = None,
+        unexplored: ArrayLike | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> None:
-        """Build and validate a table. `rewards` is an array [S, A], or a pair (codes [S, A], values [R])."""
+        """Build and validate a table. `rewards` is an array [S, A], or a pair (codes [S, A], values [R]).
+
+        `unexplored` marks the states of an unfinished search that were found but not expanded.
+        """
         table = _checked_transitions(transitions)
         codes, values = _reward_codes(rewards, table.shape)
         if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
@@ -93,6 +98,7 @@ class TabularMDP:
             "screens": _read_only(screens) if isinstance(screens, np.ndarray) else screens,
             "screen_mapping": mapping,
             "states": states,
+            "unexplored": _checked_marks(unexplored, len(table)),
             "metadata": MappingProxyType(dict(metadata or {})),
         }.items():
             object.__setattr__(self, name, value)
@@ -114,6 +120,11 @@ class TabularMDP:
     @property
     def num_actions(self) -> int:
         return int(self.transitions.shape[1])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row is known."""
+        return self.unexplored is None
 
     @property
     def num_screens(self) -> int:
@@ -178,6 +189,7 @@ class TabularMDP:
             screens=self.screens,
             screen_mapping=self.screen_mapping,
             states=self.states,
+            unexplored=self.unexplored,
             metadata={**self.metadata, **changes},
         )
 
@@ -270,6 +282,15 @@ def _checked_screens(
     if int(mapping.min()) < 0 or int(mapping.max()) >= screens.shape[0]:
         raise InvalidTableError(f"screen_mapping points outside the {screens.shape[0]} screens")
     return _owned(mapping, np.int32)
+
+
+def _checked_marks(unexplored: ArrayLike | None, num_states: int) -> NDArray[np.bool_] | None:
+    if unexplored is None:
+        return None
+    marks = np.asarray(unexplored)
+    if marks.shape != (num_states,) or marks.dtype != np.bool_:
+        raise InvalidTableError(f"unexplored must be booleans [{num_states}], got {marks.dtype} {marks.shape}")
+    return _owned(marks, np.bool_) if marks.any() else None
 
 
 def _owned(array: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -3,6 +3,7 @@
     transitions int32 [S, A]    reward_codes uint [S, A]    reward_values float64 [R]
     screens uint8 [N, H, W, C]  screen_mapping int32 [S]                          (where there are screens)
     state_bytes uint8 [B]       state_offsets int64 [S + 1]                       (where there are raw states)
+    unexplored bool [S]                                                           (where the search was not finished)
 
 Transitions, rewards and the mapping are read when the store is opened and must match their digests; screens and raw
 states are read chunk by chunk as they are asked for, each chunk checked by its crc32c. A missing chunk would read as
@@ -29,7 +30,7 @@ FORMAT_VERSION = 1
 _CHUNK_BYTES = 1 << 20
 _CHUNKS_A_SHARD = 32
 _ZSTD_LEVEL = 3
-_EAGER = ("transitions", "reward_codes", "reward_values", "screen_mapping", "state_offsets")
+_EAGER = ("transitions", "reward_codes", "reward_values", "screen_mapping", "state_offsets", "unexplored")
 
 
 def write(mdp: TabularMDP, path: Path) -> Path:
@@ -44,6 +45,8 @@ def write(mdp: TabularMDP, path: Path) -> Path:
     if mdp.screens is not None:
         arrays["screens"] = mdp.screens
         arrays["screen_mapping"] = mdp.screen_mapping
+    if mdp.unexplored is not None:
+        arrays["unexplored"] = mdp.unexplored
     if mdp.states is not None:
         state_bytes = StateBytes.of(mdp.states)
         arrays["state_bytes"], arrays["state_offsets"] = state_bytes.data, state_bytes.offsets
@@ -75,6 +78,7 @@ def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
             screens=lazy.get("screens"),
             screen_mapping=eager.get("screen_mapping"),
             states=StateBytes(lazy["state_bytes"], eager["state_offsets"]) if "state_bytes" in lazy else None,
+            unexplored=eager.get("unexplored"),
             metadata=group.attrs["metadata"],
         )
     except (InvalidTableError, KeyError) as error:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from efhorizon._version import __version__
 from efhorizon.build.consolidate import Rule
 from efhorizon.build.explore import Budget, Outcome, Progress, begin, explore
 from efhorizon.build.search import Search
-from efhorizon.build.table import table
+from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import verify
 from efhorizon.envs.base import SimulatorError
@@ -35,6 +35,11 @@ _PROBE_ROLLOUTS, _PROBE_STEPS = 3, 10
 _STOCHASTIC_PROBE_STEPS = 50
 
 
+# What to write where a budget stops the search: nothing, the table of the longest horizon that is complete, or all
+# that is known, with the states marked that were not explored.
+IfStopped = Literal["nothing", "shorter", "unfinished"]
+
+
 @dataclass(frozen=True)
 class Options:
     """How to build."""
@@ -44,7 +49,7 @@ class Options:
     rule: Rule = "paper"
     ignore_screens: bool = False
     budget: Budget = field(default_factory=Budget)
-    keep_partial: bool = False  # where a budget stops the search, write the table of the longest horizon it completed
+    if_stopped: IfStopped = "nothing"
     verify_episodes: int = 20  # 0: do not verify
 
 
@@ -95,11 +100,11 @@ def build(
         )
         complete = None if search.is_closed else search.complete_horizon
         if outcome.stopped_by is not None:
-            shortened = _shortened(target, search.complete_horizon) if options.keep_partial else None
-            if shortened is None:
+            kept = _kept(target, search.complete_horizon, options.if_stopped)
+            if kept is None:
                 seconds = time.monotonic() - started
                 return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
-            target = shortened
+            target = kept
         path, mdp = _stored_table(search, target, spec, options, digest, on_message)
     finally:
         search.close()
@@ -139,8 +144,10 @@ def _stored_table(
 ) -> tuple[Path, TabularMDP]:
     suffix = ("-noscreens" if options.ignore_screens else "") + ("" if options.rule == "paper" else f"-{options.rule}")
     path = options.out / (target.id + suffix)
+    is_finished = search.is_closed or search.complete_horizon >= target.horizon
     inputs = {
         "search": digest,
+        "num_expanded": None if is_finished else search.num_expanded,
         "horizon": target.horizon,
         "rule": options.rule,
         "ignore_screens": options.ignore_screens,
@@ -158,8 +165,12 @@ def _stored_table(
         "provenance": search.config["provenance"],
         "inputs": inputs,
     }
-    mdp = table(search, target.horizon, rule=options.rule, ignore_screens=options.ignore_screens, metadata=metadata)
-    worst, best = return_range(mdp)
+    if is_finished:
+        rule, ignore_screens = options.rule, options.ignore_screens
+        mdp = table(search, target.horizon, rule=rule, ignore_screens=ignore_screens, metadata=metadata)
+    else:
+        mdp = unfinished_table(search, target.horizon, metadata=metadata)
+    returns = return_range(mdp) if is_finished else None
     verification: dict[str, Any] | None = None
     if options.verify_episodes:
         on_message(f"{target.id}: verifying against a fresh environment")
@@ -167,7 +178,8 @@ def _stored_table(
         if report.difference is not None:
             raise UnverifiedError(f"{target.id}: not stored, the table is not exact: {report.difference}")
         verification = report.as_json()
-    mdp = mdp.with_metadata(degenerate=worst == best, returns=[worst, best], verification=verification)
+    degenerate = None if returns is None else returns[0] == returns[1]
+    mdp = mdp.with_metadata(degenerate=degenerate, returns=returns, verification=verification)
     mdp.save(path)
     return path, load(path)
 
@@ -183,6 +195,13 @@ def _matching(path: Path, inputs: dict[str, Any], *, verified: bool) -> TabularM
     if stored.metadata.get("inputs") != inputs or (verified and not stored.metadata.get("verification")):
         return None
     return stored
+
+
+def _kept(target: Target, complete_horizon: int, if_stopped: IfStopped) -> Target | None:
+    """What is written of a search that was stopped."""
+    if if_stopped == "unfinished":
+        return replace(target, id=f"{target.id}-unfinished")
+    return _shortened(target, complete_horizon) if if_stopped == "shorter" else None
 
 
 def _shortened(target: Target, horizon: int) -> Target | None:

@@ -42,6 +42,31 @@ def table(
     )
 
 
+def unfinished_table(search: Search, horizon: int, *, metadata: dict[str, Any] | None = None) -> TabularMDP:
+    """What is known of a horizon that the search has not completed: states that were found but not expanded are marked.
+
+    Nothing is merged: what an unexplored state does is not known, so it may be like no other.
+    """
+    found, expanded = search.num_states_within(horizon), search.num_expanded
+    transitions = np.full((found, search.num_actions), -1, np.int32)
+    transitions[:expanded] = search.transitions(expanded)
+    transitions[transitions >= found] = -1
+    codes, values = _coded(search.rewards(expanded))
+    padding = np.zeros((found - expanded, search.num_actions), codes.dtype)
+    numbers = np.arange(found, dtype=np.int32)
+    shown, mapping = np.unique(search.state_screens(found), return_inverse=True)
+    return TabularMDP(
+        transitions,
+        (np.concatenate([codes, padding]), values),
+        horizon,
+        screens=SearchScreens(search, shown),
+        screen_mapping=mapping.astype(np.int32),
+        states=SearchStates(search, numbers),
+        unexplored=numbers >= expanded,
+        metadata={**(metadata or {}), "num_states_raw": found},
+    )
+
+
 def _coded(rewards: NDArray[np.float64]) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Rewards as codes into their distinct values, block by block: the table of floats would be eight times larger."""
     blocks = [rewards[start : start + _BLOCK] + 0.0 for start in range(0, len(rewards), _BLOCK)]  # -0.0 becomes 0.0

@@ -218,6 +218,8 @@ def _first_difference(
             return Difference(
                 done_so_far, "screen", f"that of state {state}", f"one with digest {step.screen.hex()[:8]}"
             )
+        if mdp.unexplored is not None and mdp.unexplored[state]:
+            return None  # what follows is not known
     return None
 
 

@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
             rule=options.merge,
             ignore_screens=options.ignore_screens,
             budget=Budget(options.max_states, options.max_minutes, options.max_memory),
-            keep_partial=options.keep_partial,
+            if_stopped=options.if_stopped,
             verify_episodes=options.episodes,
         ),
     )
@@ -117,19 +117,31 @@ def print_result(result: BuildResult) -> None:
         )
     if mdp is None:
         return
-    emulated = f"{progress.num_pairs:,} pairs emulated" if progress.num_pairs else "nothing emulated"
-    rate = f" at {progress.pairs_per_second:,.0f} a second" if progress.num_pairs else ""
     console.print(f"[bold]{result.id}[/bold]  horizon {mdp.horizon}, {mdp.num_actions} actions")
     console.print(
         f"  states     {mdp.num_states:,} (from {mdp.metadata['num_states_raw']:,} raw), {mdp.num_screens:,} screens"
     )
-    worst, best = mdp.metadata["returns"]
-    console.print(
-        f"  returns    {worst:g} to {best:g}" + ("  [yellow]degenerate: all the same[/yellow]" if worst == best else "")
-    )
-    console.print(f"  work       {emulated}{rate}, {result.seconds:.1f} s in all")
+    if mdp.unexplored is not None:
+        console.print(f"  unfinished [yellow]{mdp.unexplored.sum():,} states were found but not explored[/yellow]")
+    else:
+        _print_returns(console, *mdp.metadata["returns"])
+    console.print(f"  work       {work_line(result)}")
     console.print(f"  verified   {verification_line(mdp.metadata['verification'])}")
     console.print(f"  stored in  {result.path}")
+
+
+def _print_returns(console: Console, worst: float, best: float) -> None:
+    degenerate = "  [yellow]degenerate: all the same[/yellow]" if worst == best else ""
+    console.print(f"  returns    {worst:g} to {best:g}{degenerate}")
+
+
+def work_line(result: BuildResult) -> str:
+    """What a build had to do, in one line."""
+    progress = result.outcome.progress
+    if not progress.num_pairs:
+        return f"nothing emulated, {result.seconds:.1f} s in all"
+    rate = f"{progress.num_pairs:,} pairs emulated at {progress.pairs_per_second:,.0f} a second"
+    return f"{rate}, {result.seconds:.1f} s in all"
 
 
 def verification_line(verification: dict[str, Any] | None) -> str:

@@ -10,7 +10,7 @@ from rich.console import Console
 from efhorizon.build.pipeline import Options
 from efhorizon.build.target import catalogue_target
 from efhorizon.commands import showing
-from efhorizon.commands.building import build_with_progress, print_result
+from efhorizon.commands.building import build_with_progress, work_line
 
 NAMES = ("MiniGrid-KeyCorridorS3R1-v0", "maze_easy_l0_30_fs1", "freeway_10_fs30")
 
@@ -21,9 +21,8 @@ def run(out: Path) -> int:
     for name in NAMES:
         console.rule(f"[bold]{name}")
         result = build_with_progress(catalogue_target(name), options)
-        print_result(result)
         assert result.path is not None  # no budget was set
-        console.print()
+        console.print(work_line(result))
         showing.run(path=result.path, image=out / f"{name}-start.png", as_json=False)
     console.rule()
     console.print(

@@ -37,7 +37,7 @@ def description(mdp: TabularMDP, path: Path, image: Path | None) -> dict[str, An
     depths = mdp.depths()
     reached = depths[depths >= 0]
     counts = np.bincount(mdp.reward_codes.ravel(), minlength=len(mdp.reward_values))
-    worst, best = return_range(mdp)
+    worst, best = return_range(mdp) if mdp.is_complete else (None, None)
     return {
         "id": mdp.metadata.get("id"),
         "path": str(path),
@@ -50,7 +50,8 @@ def description(mdp: TabularMDP, path: Path, image: Path | None) -> dict[str, An
         "rewards": {f"{value:g}": int(count) for value, count in zip(mdp.reward_values, counts, strict=True) if count},
         "worst_return": worst,
         "optimal_return": best,
-        "degenerate": worst == best,
+        "degenerate": worst == best if mdp.is_complete else None,
+        "num_unexplored": 0 if mdp.unexplored is None else int(mdp.unexplored.sum()),
         "num_terminal_pairs": int((mdp.transitions < 0).sum()),
         "verification": mdp.metadata.get("verification"),
         "fingerprint": mdp.fingerprint(),
@@ -68,8 +69,15 @@ def print_description(mdp: TabularMDP, content: dict[str, Any]) -> None:
     console.print(f"[bold]{content['id'] or content['path']}[/bold]")
     console.print(f"  size         {mdp.num_states:,} states{raw}, {mdp.num_actions} actions, horizon {mdp.horizon}")
     console.print(f"  rewards      {shown}{more}")
-    degenerate = "  [yellow]degenerate: every action sequence pays the same[/yellow]" if content["degenerate"] else ""
-    console.print(f"  returns      {content['worst_return']:g} to {content['optimal_return']:g}{degenerate}")
+    if mdp.is_complete:
+        degenerate = (
+            "  [yellow]degenerate: every action sequence pays the same[/yellow]" if content["degenerate"] else ""
+        )
+        console.print(f"  returns      {content['worst_return']:g} to {content['optimal_return']:g}{degenerate}")
+    else:
+        console.print(
+            f"  unfinished   [yellow]{content['num_unexplored']:,} states were found but not explored[/yellow]"
+        )
     console.print(f"  ends         {content['num_terminal_pairs']:,} of {mdp.transitions.size:,} pairs end the episode")
     console.print(
         f"  screens      {mdp.num_screens:,}"

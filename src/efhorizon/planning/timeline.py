@@ -58,9 +58,7 @@ def timeline(mdp: TabularMDP) -> Timeline:
     return Timeline(mdp, starts, np.concatenate(layers), successors)
 
 
-def _next_layer(
-    transitions: NDArray[np.int32], layer: NDArray[np.int32], mark: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def _next_layer(transitions: NDArray[np.int32], layer: NDArray[np.int32], mark: NDArray[np.int32]) -> NDArray[np.int32]:
     """Successors of a layer, ascending, each once; `mark` is -1 before and after."""
     found = np.empty(min(layer.size * transitions.shape[1], len(transitions)), np.int32)
     following = found[: _collect(transitions, layer, mark, found)].copy()
