@@ -52,7 +52,7 @@ class VerificationReport:
     num_episodes: int
     num_steps: int
     screens_compared: bool
-    optimal_return: float
+    optimal_return: float | None  # None where the table is unfinished
     seconds: float
     difference: Difference | None
 
@@ -87,7 +87,7 @@ def verify(
     optimal."""
     started = time.monotonic()
     rng = np.random.default_rng(seed)
-    optimal_return, episodes = _episodes(mdp, max(3, num_episodes), rng)
+    best, episodes = _episodes(mdp, max(3, num_episodes), rng)
     has_screens = mdp.screens is not None and not mdp.metadata.get("inputs", {}).get("ignore_screens", False)
     screen_shape = tuple(mdp.screens.shape[1:]) if mdp.screens is not None and has_screens else None
     context = multiprocessing.get_context("spawn")
@@ -115,6 +115,7 @@ def verify(
         process.terminate()
         process.join(timeout=5)
     seconds = time.monotonic() - started
+    optimal_return = best if mdp.is_complete else None
     return VerificationReport(replayed, num_steps, screen_shape is not None, optimal_return, seconds, difference)
 
 

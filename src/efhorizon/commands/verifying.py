@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
         screens = "with screens" if report.screens_compared else "without screens"
         console.print(
             f"{content['id']}: {verdict}; {report.num_steps:,} steps of {report.num_episodes} episodes compared "
-            f"{screens} in {report.seconds:.1f} s; optimal return {report.optimal_return:g}"
+            f"{screens} in {report.seconds:.1f} s"
         )
         if report.difference is not None:
             console.print(f"first difference: {report.difference}", markup=False, soft_wrap=True)
