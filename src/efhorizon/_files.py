@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -9,6 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+
+_HERE, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and the flag of renameat2, from linux/fs.h
 
 
 @contextmanager
@@ -24,11 +28,8 @@ def written_aside(path: Path) -> Iterator[Path]:
         yield temporary
         _fsync_tree(temporary)
         if path.is_dir() and not path.is_symlink():  # a folder cannot be renamed over another
-            old = path.with_name(f".{path.name}.{os.getpid()}.old")
-            _remove(old)
-            path.rename(old)
-            temporary.rename(path)
-            _remove(old)
+            _exchange(temporary, path)
+            _remove(temporary)
         else:
             temporary.replace(path)
         _fsync(path.parent)
@@ -51,6 +52,18 @@ def available_memory() -> int:
         return int(fields["MemAvailable"]) * 1024
     except (OSError, KeyError, ValueError):
         return 1 << 63  # not Linux: no limit known
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Swap two folders: in one step where the system can, so that a kill never finds neither in place."""
+    exchange = getattr(ctypes.CDLL(None), "renameat2", None)
+    if exchange is not None and exchange(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0:
+        return
+    aside = other.with_name(f".{other.name}.{os.getpid()}.old")
+    _remove(aside)
+    other.rename(aside)
+    one.rename(other)
+    aside.rename(one)
 
 
 def _remove(path: Path) -> None:

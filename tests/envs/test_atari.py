@@ -224,3 +224,14 @@ def test_missing_modules_are_named(module: str, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MissingExtraError, match=rf"{module}.*efhorizon\[atari\]"):
         AtariSimulator("pong", 30) if module == "ale_py" else simulator.observation_frame()
+
+
+@pytest.mark.parametrize("game", ["amidar", "atlantis", "boxing", "hero", "ms_pacman", "seaquest", "solaris"])
+def test_the_palette_is_that_of_the_emulator(game: str) -> None:
+    simulator, ale = AtariSimulator(game, 30), raw_emulator(game)
+    actions = [action.value for action in ale.getMinimalActionSet()]
+    for action in range(6):
+        simulator.step(action % len(actions))
+        for _ in range(30):
+            ale.act(actions[action % len(actions)])
+        np.testing.assert_array_equal(simulator.picture(), ale.getScreenRGB())

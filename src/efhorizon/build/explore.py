@@ -36,6 +36,7 @@ class Budget:
 class Progress:
     """Where a search stands."""
 
+    num_actions: int
     depth: int  # of the states being expanded
     num_states: int
     num_expanded: int
@@ -140,6 +141,7 @@ class _Run:
     def progress(self, worker_memory: int) -> Progress:
         search = self._search
         return Progress(
+            num_actions=search.num_actions,
             depth=max(0, len(search.layer_starts) - 2),
             num_states=search.num_states,
             num_expanded=search.num_expanded,

@@ -199,10 +199,8 @@ def _estimate(target: Target, progress: Progress) -> str:
         total += layer
         if total > 1e12:
             return "will not end at this growth"
-    expanded_now = progress.num_pairs / (progress.seconds or 1.0)
-    actions = progress.num_pairs / max(1, progress.num_expanded)
-    seconds = (total - progress.num_expanded) * max(1.0, actions) / expanded_now
-    return f"about {_duration(seconds)} left"
+    pairs_left = (total - progress.num_expanded) * progress.num_actions
+    return f"about {_duration(pairs_left / progress.pairs_per_second)} left"
 
 
 def _duration(seconds: float) -> str:
