@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-
 _HERE, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and the flag of renameat2, from linux/fs.h
 
 
