@@ -128,9 +128,7 @@ def _probed(target: Target, on_message: Callable[[str], None]) -> SimulatorSpec:
     report = restore_is_exact(spec, _PROBE_ROLLOUTS, min(_PROBE_STEPS, target.horizon), rng)
     if report.exact:
         return spec
-    on_message(
-        f"{target.id}: restoring is inexact ({report}); states are reached by replaying from reset, which is slower"
-    )
+    on_message(f"{target.id}: restoring is inexact ({report.difference}), so states are replayed from reset: slower")
     return spec.replayed()
 
 
