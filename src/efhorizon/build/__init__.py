@@ -1,0 +1,1 @@
+"""From an environment to a table: explore, consolidate, verify, store."""

@@ -1,0 +1,60 @@
+"""Tables built here against those that the authors published: the same numbers of states and the same graphs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from efhorizon.build.explore import begin, explore
+from efhorizon.build.pipeline import Options, build
+from efhorizon.build.search import Search
+from efhorizon.build.table import table
+from efhorizon.build.target import catalogue_target
+
+# name: states as searched, merged by the paper's rule, merged ignoring screens, and the published graph
+PUBLISHED = {
+    "freeway_10_fs30": (399, 197, 33, "925253bb0f2cc9c7dd29dfda77580d4cf3f2dccafe5adec84d01b299ddbc753f"),
+    "maze_easy_l0_30_fs1": (2227, 243, 134, "fa9f1f77d161a792c06cc64803675ce403b444e208b3c60491e37b2fc18b7002"),
+    "MiniGrid-KeyCorridorS3R1-v0": (168, 168, 168, "a1defee7a61868865504e1664121e2fb634537e2e998b01ede11ec4a8877a59d"),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_tables_are_rebuilt(name: str, tmp_path: Path) -> None:
+    raw, merged, ignoring_screens, fingerprint = PUBLISHED[name]
+    mdp = build(catalogue_target(name), Options(out=tmp_path, num_workers=2)).mdp
+    assert mdp is not None
+    assert mdp.metadata["num_states_raw"] == raw
+    assert mdp.num_states == merged
+    assert mdp.fingerprint() == fingerprint
+    assert mdp.metadata["verification"]["verified"]
+    assert not mdp.metadata["degenerate"]
+
+    again = build(catalogue_target(name), Options(out=tmp_path, num_workers=2, ignore_screens=True))
+    assert again.mdp is not None
+    assert again.mdp.num_states == ignoring_screens
+    assert again.outcome.progress.num_pairs == 0
+
+
+def test_states_reached_by_replaying_give_the_same_table(tmp_path: Path) -> None:
+    target = catalogue_target("freeway_10_fs30", 4)
+    fingerprints = []
+    for folder, spec in ((tmp_path / "restored", target.spec), (tmp_path / "replayed", target.spec.replayed())):
+        begin(folder, spec(), {})
+        search = Search(folder)
+        explore(search, 4, spec)
+        fingerprints.append(table(search, 4).fingerprint())
+        search.close()
+    assert fingerprints[0] == fingerprints[1]
+
+
+def test_a_shorter_horizon_emulates_nothing_and_a_longer_one_goes_on(tmp_path: Path) -> None:
+    options = Options(out=tmp_path, num_workers=2)
+    longer = build(catalogue_target("freeway_10_fs30", 8), options)
+    shorter = build(catalogue_target("freeway_10_fs30", 5), options)
+    assert shorter.outcome.progress.num_pairs == 0
+    further = build(catalogue_target("freeway_10_fs30"), options)
+    assert longer.outcome.progress.num_pairs + further.outcome.progress.num_pairs == 3 * 399
+    assert further.mdp is not None
+    assert further.mdp.fingerprint() == PUBLISHED["freeway_10_fs30"][3]
