@@ -1,6 +1,7 @@
 """The largest horizon of each game that fits in a time budget, built and verified: one row a game.
 
     python benchmarks/survey.py --suite atari --minutes 2 --out survey.jsonl [--tables DIR] [--workers 2] [NAME ...]
+    python benchmarks/survey.py --suite atari --out survey.jsonl --markdown      # the rows so far as a table
 
 A row is appended as soon as a game is done; games that have a row are skipped, so the survey can be stopped at any
 time. The search is stopped by `--max-minutes`, and the table is that of the longest horizon then complete (at most
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from efhorizon import catalog
 
@@ -30,7 +32,11 @@ def main() -> None:
         "--tables", type=Path, default=Path("survey-tables"), help="scratch folder, emptied after each game"
     )
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--markdown", action="store_true", help="build nothing, print the rows as a table")
     options = parser.parse_args()
+    if options.markdown:
+        print_markdown([json.loads(line) for line in options.out.read_text().splitlines()])
+        return
     done = (
         {json.loads(line)["name"] for line in options.out.read_text().splitlines()} if options.out.exists() else set()
     )
@@ -42,6 +48,26 @@ def main() -> None:
             file.write(json.dumps(row) + "\n")
         print(json.dumps(row), flush=True)
         shutil.rmtree(options.tables, ignore_errors=True)
+
+
+def print_markdown(rows: list[dict[str, Any]]) -> None:
+    print(
+        "| table | horizon | raw states | merged | screens | actions | pairs a second | all the same return | verified |"
+    )
+    print("|---|---:|---:|---:|---:|---:|---:|---|---|")
+    for row in rows:
+        if row.get("path") is None:
+            print(
+                f"| {row['name']} | | {row.get('num_states_raw', '')} | | | | | | {row.get('error') or 'not complete'} |"
+            )
+            continue
+        cells = [
+            row["id"],
+            row["horizon"],
+            *(f"{row[key]:,}" for key in ("num_states_raw", "num_states", "num_screens")),
+        ]
+        cells += [row["num_actions"], f"{row['pairs_per_second']:,.0f}", "yes" if row["degenerate"] else ""]
+        print(f"| {' | '.join(map(str, cells))} | {'yes' if row['verified'] else 'NO'} |")
 
 
 def representatives(suite: catalog.Suite) -> list[str]:
