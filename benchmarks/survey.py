@@ -51,15 +51,12 @@ def main() -> None:
 
 
 def print_markdown(rows: list[dict[str, Any]]) -> None:
-    print(
-        "| table | horizon | raw states | merged | screens | actions | pairs a second | all the same return | verified |"
-    )
+    print("| table | horizon | raw states | merged | screens | actions | pairs a second | degenerate | verified |")
     print("|---|---:|---:|---:|---:|---:|---:|---|---|")
     for row in rows:
         if row.get("path") is None:
-            print(
-                f"| {row['name']} | | {row.get('num_states_raw', '')} | | | | | | {row.get('error') or 'not complete'} |"
-            )
+            reason = row.get("error", "not complete")
+            print(f"| {row['name']} | | {row.get('num_states_raw', '')} | | | | | | {reason} |")
             continue
         cells = [
             row["id"],

@@ -68,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_verify(commands)
     _add_export(commands)
     _add_show(commands)
+    _add_analyze(commands)
     _add_demo(commands)
     return parser
 
@@ -228,6 +229,40 @@ def _run_show(options: argparse.Namespace) -> int:
     from efhorizon.commands import showing
 
     return showing.run(path=options.path, image=options.image, as_json=options.json)
+
+
+def _add_analyze(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "analyze",
+        _run_analyze,
+        "tell how hard a table is for RL, and why",
+        "efhorizon analyze tables/freeway_10_fs30 --max-k 2",
+    )
+    parser.add_argument(
+        "paths", type=Path, nargs="+", metavar="PATH|NAME", help="tables, or names of tables in ./tables"
+    )
+    parser.add_argument("--horizon", type=int, metavar="T", help="steps of an episode (default: that of the table)")
+    parser.add_argument("--gamma", type=float, default=1.0, metavar="G", help="discount in [0, 1] (default: 1)")
+    parser.add_argument(
+        "--exploration-policy",
+        type=Path,
+        metavar="F.npy",
+        help="probabilities [S, A] or [T, S, A] (default: every action equally likely)",
+    )
+    parser.add_argument(
+        "--max-k", type=int, default=3, metavar="K", help="steps of planning to try, at most (default: 3)"
+    )
+    parser.add_argument(
+        "--image", type=Path, metavar="FILE.png", help="where to save the deciding state (default: NAME-deciding.png)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_analyze(options: argparse.Namespace) -> int:
+    from efhorizon.commands import analyzing
+
+    return analyzing.run(options)
 
 
 def _add_demo(commands: Any) -> None:

@@ -12,7 +12,9 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from efhorizon.errors import InvalidTableError
 from efhorizon.mdp import TabularMDP
+from efhorizon.planning._threads import on_layer
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,11 @@ def timeline(mdp: TabularMDP) -> Timeline:
         layers.append(following)
     sizes = [len(layer) for layer in layers] + [0] * (mdp.horizon - len(layers))
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    states = _frozen(np.concatenate(layers))
+    if _is_own_timeline(mdp, states, int(starts[len(layers) - 1])):
+        return Timeline(mdp, starts, states, mdp.transitions[: len(states)])
+    if int(starts[-1]) > np.iinfo(np.int32).max:
+        raise InvalidTableError(f"{int(starts[-1]):,} reachable (time, state) pairs do not fit in 32-bit indices")
     successors = np.empty((int(starts[-1]), mdp.num_actions), np.int32)
     for time in range(len(layers)):
         pairs = successors[starts[time] : starts[time + 1]]
@@ -54,8 +61,20 @@ def timeline(mdp: TabularMDP) -> Timeline:
             pairs.fill(-1)
             break
         place[layers[time + 1]] = np.arange(starts[time + 1], starts[time + 2], dtype=np.int32)
-        _link(mdp.transitions, layers[time], place, pairs)
-    return Timeline(mdp, starts, np.concatenate(layers), successors)
+        on_layer(_link, slice(0, len(pairs)), mdp.transitions, layers[time], place, pairs)
+    return Timeline(mdp, starts, states, _frozen(successors))
+
+
+def _is_own_timeline(mdp: TabularMDP, states: NDArray[np.int32], last_start: int) -> bool:
+    """Whether pairs and states have the same numbers: the table's own transitions then serve, without a copy."""
+    if len(states) > mdp.num_states or int(states[-1]) != len(states) - 1:
+        return False
+    return bool((np.diff(states) == 1).all() and (mdp.transitions[last_start : len(states)] < 0).all())
+
+
+def _frozen(array: NDArray[np.int32]) -> NDArray[np.int32]:
+    array.flags.writeable = False
+    return array
 
 
 def _next_layer(transitions: NDArray[np.int32], layer: NDArray[np.int32], mark: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -81,8 +100,8 @@ def _collect(transitions, layer, mark, found):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, parallel=True)
-def _link(transitions, layer, place, out):  # type: ignore[no-untyped-def]
-    for i in prange(len(layer)):
+def _link(start, stop, transitions, layer, place, out):  # type: ignore[no-untyped-def]
+    for i in prange(start, stop):
         for action in range(transitions.shape[1]):
             successor = transitions[layer[i], action]
             out[i, action] = place[successor] if successor >= 0 else -1
