@@ -69,6 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_export(commands)
     _add_show(commands)
     _add_analyze(commands)
+    _add_gorp(commands)
+    _add_train(commands)
     _add_demo(commands)
     return parser
 
@@ -254,6 +256,13 @@ def _add_analyze(commands: Any) -> None:
         "--max-k", type=int, default=3, metavar="K", help="steps of planning to try, at most (default: 3)"
     )
     parser.add_argument(
+        "--reward-bounds",
+        type=float,
+        nargs=2,
+        metavar=("LOW", "HIGH"),
+        help="of states that an unfinished search did not explore (default: the rewards it met)",
+    )
+    parser.add_argument(
         "--image", type=Path, metavar="FILE.png", help="where to save the deciding state (default: NAME-deciding.png)"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -263,6 +272,79 @@ def _run_analyze(options: argparse.Namespace) -> int:
     from efhorizon.commands import analyzing
 
     return analyzing.run(options)
+
+
+def _add_gorp(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "gorp",
+        _run_gorp,
+        "run GORP, or search for the smallest number of episodes with which it succeeds",
+        "efhorizon gorp freeway_10_fs30 --k 1",
+    )
+    parser.add_argument("name", metavar="PATH|NAME", help="a table, or the name of one in ./tables; see --live")
+    parser.add_argument("--horizon", type=int, metavar="T", help="steps of an episode (default: that of the table)")
+    parser.add_argument("--k", type=int, default=1, metavar="K", help="length of action sequences (default: 1)")
+    parser.add_argument("--m", type=int, metavar="M", help="episodes for each sequence (default: search for them)")
+    parser.add_argument("--runs", type=int, metavar="N", help="independent runs (default: 101; 1 with --live)")
+    parser.add_argument("--seed", type=int, default=0, help="of the random numbers (default: 0)")
+    parser.add_argument(
+        "--budget", type=int, metavar="N", help="timesteps of a run, at most, in a search (default: 100,000,000)"
+    )
+    parser.add_argument(
+        "--live",
+        action="store_true",
+        help="run on the live environment: NAME is a name from `efhorizon list`, an Atari game such as freeway or "
+        "freeway_1000_fs4 (default: horizon 27,000, frameskip 4), or a Gymnasium id",
+    )
+    parser.add_argument("--checkpoints", type=Path, metavar="DIR", help="with --live: where to save, and resume from")
+    parser.add_argument("--max-steps", type=int, metavar="N", help="with --live: stop a run after so many steps")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_gorp(options: argparse.Namespace) -> int:
+    from efhorizon.commands import gorping
+
+    return gorping.run(options)
+
+
+def _add_train(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "train",
+        _run_train,
+        "train PPO, DQN or GORP on tables and record after how many timesteps each run is optimal",
+        "efhorizon train MiniGrid-Empty-5x5-v0 --algo ppo",
+    )
+    parser.add_argument("names", nargs="+", metavar="NAME", help="names of tables, or paths to them")
+    parser.add_argument("--algo", choices=("ppo", "dqn", "gorp"), required=True, help="the algorithm")
+    parser.add_argument(
+        "--backend",
+        choices=("table", "sb3"),
+        default="table",
+        help="JAX on the table, or Stable-Baselines3 on the live environment (default: table)",
+    )
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="runs of each setting (default: 5)")
+    parser.add_argument(
+        "--steps", type=int, default=5_000_000, metavar="N", help="timesteps of a run, at most (default: 5,000,000)"
+    )
+    parser.add_argument(
+        "--settings", default="paper", metavar="S", help="settings by name, with commas (default: paper, all of them)"
+    )
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="where rows go (default: results)"
+    )
+    parser.add_argument(
+        "--tables", type=Path, default=Path("tables"), metavar="DIR", help="where tables are (default: tables)"
+    )
+    parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="write learning curves for TensorBoard too")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_train(options: argparse.Namespace) -> int:
+    from efhorizon.commands import training
+
+    return training.run(options)
 
 
 def _add_demo(commands: Any) -> None:

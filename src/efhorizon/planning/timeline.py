@@ -16,6 +16,8 @@ from efhorizon.errors import InvalidTableError
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning._threads import on_layer
 
+_MANY = 16  # a layer of more than one in so many states is quicker found by scanning all states than by sorting
+
 
 @dataclass(frozen=True)
 class Timeline:
@@ -80,7 +82,12 @@ def _frozen(array: NDArray[np.int32]) -> NDArray[np.int32]:
 def _next_layer(transitions: NDArray[np.int32], layer: NDArray[np.int32], mark: NDArray[np.int32]) -> NDArray[np.int32]:
     """Successors of a layer, ascending, each once; `mark` is -1 before and after."""
     found = np.empty(min(layer.size * transitions.shape[1], len(transitions)), np.int32)
-    following = found[: _collect(transitions, layer, mark, found)].copy()
+    count = _collect(transitions, layer, mark, found)
+    if count > len(transitions) // _MANY:
+        following = np.flatnonzero(mark == 0).astype(np.int32)
+        mark.fill(-1)
+        return following
+    following = found[:count].copy()
     mark[following] = -1
     following.sort()
     return following

@@ -1,0 +1,180 @@
+"""Private numba kernels that the algorithms on tables share: random numbers, and rollouts of the exploration policy.
+
+Each run has a random stream of its own, SplitMix64 with its own odd increment (Steele, Lea and Flood 2014): `words`
+holds its state and its increment, uint64 [2], so results do not depend on how runs are shared out among threads. A draw
+below n multiplies 32 random bits by n: each outcome's chance is off by less than 2^-32, far below what runs can show.
+
+Legend of the arrays of a task: S states, A actions, R distinct rewards.
+
+    transitions    int32 [S, A], -1 ends the episode
+    codes          unsigned [S, A], indices into units
+    units          int64 [R], rewards in reward units
+    distances      int32 [S], actions until a reward other than 0 can be had (1: with the next one)
+    probabilities  float64 [T or 1, S, A], the exploration policy; [0, 0, 0] for the uniform one
+
+A rollout is left once no reward can be had in the time that is left: its sum is known, and nobody looks at the rest.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_S27, _S30, _S31, _S32, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
+_LOW_32 = np.uint64(2**32 - 1)
+_FLOAT_UNIT = 2.0**-53
+
+NO_REWARD = 2**31 - 1  # the distance of states from which every reward is 0
+
+
+@njit(cache=True)
+def mixed(word):  # type: ignore[no-untyped-def]
+    """The output function of SplitMix64."""
+    word = (word ^ (word >> _S30)) * _MIX_1
+    word = (word ^ (word >> _S27)) * _MIX_2
+    return word ^ (word >> _S31)
+
+
+@njit(cache=True)
+def drawn_below(words, limit):  # type: ignore[no-untyped-def]
+    """A uniform integer in 0 .. limit - 1, for limits below 2^32."""
+    words[0] += words[1]
+    return np.int64(((mixed(words[0]) >> _S32) * np.uint64(limit)) >> _S32)
+
+
+@njit(cache=True)
+def drawn_action(words, time, state, num_actions, probabilities):  # type: ignore[no-untyped-def]
+    """An action of the exploration policy; one with probability 0 is never drawn, however sums are rounded."""
+    if not len(probabilities):
+        return drawn_below(words, num_actions)
+    row = probabilities[min(time, len(probabilities) - 1), state]
+    words[0] += words[1]
+    left = np.float64(mixed(words[0]) >> _S11) * _FLOAT_UNIT
+    last = 0
+    for action in range(num_actions):
+        if row[action] > 0:
+            last = action
+            left -= row[action]
+            if left < 0:
+                break
+    return last
+
+
+@njit(cache=True)
+def rollouts(words, count, start, time, horizon, task):  # type: ignore[no-untyped-def]
+    """The sum of the returns of `count` rollouts from a state, and the steps that they took."""
+    transitions, codes, units, distances, probabilities = task
+    if start < 0 or distances[start] > horizon - time:
+        return 0, 0
+    if not len(probabilities):
+        return _uniform_rollouts(words, count, start, horizon - time, transitions, codes, units, distances)
+    total, steps = 0, 0
+    for _ in range(count):
+        state, now = start, time
+        while state >= 0 and distances[state] <= horizon - now:
+            action = drawn_action(words, now, state, transitions.shape[1], probabilities)
+            total += units[codes[state, action]]
+            state = transitions[state, action]
+            now += 1
+        steps += now - time
+    return total, steps
+
+
+@njit(cache=True)
+def _uniform_rollouts(words, count, start, time, transitions, codes, units, distances):  # type: ignore[no-untyped-def]
+    """Two rollouts side by side, so that neither waits for the other's memory; one word gives an action to each."""
+    num_actions = np.uint64(transitions.shape[1])
+    word, increment = words[0], words[1]
+    total, steps, begun = 0, 0, min(count, 2)
+    state_0, left_0 = start, time
+    state_1, left_1 = (start, time) if count > 1 else (-1, time)
+    while True:
+        while state_0 >= 0 and distances[state_0] <= left_0 and state_1 >= 0 and distances[state_1] <= left_1:
+            word += increment
+            random = mixed(word)
+            action_0 = np.int64(((random >> _S32) * num_actions) >> _S32)
+            action_1 = np.int64(((random & _LOW_32) * num_actions) >> _S32)
+            total += units[codes[state_0, action_0]] + units[codes[state_1, action_1]]
+            state_0 = transitions[state_0, action_0]
+            state_1 = transitions[state_1, action_1]
+            left_0 -= 1
+            left_1 -= 1
+        if begun == count:
+            break
+        begun += 1
+        if state_0 >= 0 and distances[state_0] <= left_0:
+            steps += time - left_1
+            state_1, left_1 = start, time
+        else:
+            steps += time - left_0
+            state_0, left_0 = start, time
+    if state_1 >= 0 and distances[state_1] <= left_1:  # one of the two may still be on its way
+        state_0, left_0, state_1, left_1 = state_1, left_1, state_0, left_0
+    while state_0 >= 0 and distances[state_0] <= left_0:
+        word += increment
+        action_0 = np.int64(((mixed(word) >> _S32) * num_actions) >> _S32)
+        total += units[codes[state_0, action_0]]
+        state_0 = transitions[state_0, action_0]
+        left_0 -= 1
+    words[0] = word
+    return total, steps + (time - left_0) + (time - left_1)
+
+
+@njit(cache=True)
+def walked(start, sequence, length, transitions, codes, units):  # type: ignore[no-untyped-def]
+    """Where a sequence of actions leads (-1: the episode ended) and what it pays.
+
+    A sequence is a number in base A, its first action the highest digit; actions after the end have no effect.
+    """
+    num_actions = transitions.shape[1]
+    state, total = start, 0
+    power = num_actions ** (length - 1)
+    for _ in range(length):
+        action = (sequence // power) % num_actions
+        total += units[codes[state, action]]
+        state = transitions[state, action]
+        if state < 0:
+            break
+        power //= num_actions
+    return state, total
+
+
+@njit(cache=True)
+def shorten_distances(transitions, codes, units, distances):  # type: ignore[no-untyped-def]
+    """One sweep of distances[s] = 1 + min_a distances[f(s, a)]; whether anything changed."""
+    changed = False
+    for state in range(transitions.shape[0] - 1, -1, -1):  # successors mostly have higher numbers
+        best = distances[state]
+        for action in range(transitions.shape[1]):
+            if units[codes[state, action]] != 0:
+                best = 1
+                break
+            successor = transitions[state, action]
+            if successor >= 0 and distances[successor] < best - 1:
+                best = distances[successor] + 1
+        if best < distances[state]:
+            distances[state] = best
+            changed = True
+    return changed
+
+
+@njit(cache=True)
+def play(actions, transitions, codes, units):  # type: ignore[no-untyped-def]
+    """The return of one action sequence [T]; actions after the end of the episode become -1."""
+    state, total = 0, 0
+    for time in range(len(actions)):
+        if state < 0:
+            actions[time] = -1
+            continue
+        action = actions[time]
+        total += units[codes[state, action]]
+        state = transitions[state, action]
+    return total
+
+
+@njit(cache=True, parallel=True)
+def play_all(actions, transitions, codes, units, returns):  # type: ignore[no-untyped-def]
+    """`play` for each run: actions [N, T], returns [N]."""
+    for run in prange(len(actions)):
+        returns[run] = play(actions[run], transitions, codes, units)

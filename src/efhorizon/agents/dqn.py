@@ -1,0 +1,254 @@
+"""DQN on a table: environment, replay buffer and learner in one jit, many seeds side by side.
+
+    L = E[huber(Q(s, a) - (r + gamma (1 - end) max_a' Q_target(s', a')))]
+
+as Stable-Baselines3 computes it (docs/training.md lists what differs). One cycle is: `train_every` steps of one
+environment with an epsilon-greedy policy, then one gradient step on a minibatch from the replay buffer.
+
+A transition is a few bits here: node, action and whether the horizon ended the episode are packed into one integer of
+the buffer, and the table knows the rest. The target network changes every `target_interval` steps only, so the largest
+target value of every observation is kept with it wherever the table shows few enough of them.
+
+Legend: B seeds, M samples of a minibatch, A actions, U observations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from efhorizon.agents.forward import Sight
+from efhorizon.agents.networks import Adam, Array, adam_start, adam_step
+from efhorizon.agents.observations import ObservedTable, UntrainableTableError
+from efhorizon.agents.packing import Batch, across_seeds, compiled
+from efhorizon.agents.ppo import greedy_return
+from efhorizon.agents.protocol import Protocol, RunRecord, RunResult
+
+_MAX_CODE = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class DQNSettings:
+    """Hyperparameters of Appendix F; the defaults are the paper's, the rest Stable-Baselines3's."""
+
+    gamma: float  # discount: 0.99 on MiniGrid, 1 elsewhere
+    exploration_fraction: float = 0.1  # of `schedule_steps`, over which epsilon falls: 0.1 or 1
+    schedule_steps: int = 5_000_000  # length of the whole schedule, however long a run is
+    final_epsilon: float = 0.01
+    rate: float = 1e-4  # Adam's learning rate, constant; the paper's table also says 1e-3, the authors ran 1e-4
+    minibatch: int = 32
+    buffer_size: int = 100_000
+    target_interval: int = 1_000  # timesteps between copies to the target network
+    train_every: int = 4  # timesteps between gradient steps; learning starts with the first four
+    max_gradient_norm: float = 10.0
+    adam_epsilon: float = 1e-8  # torch's default
+
+
+class Episode(NamedTuple):
+    """Where the environment is."""
+
+    node: Array  # []
+    time: Array  # []
+    units: Array  # [], return so far
+
+
+class Learner(NamedTuple):
+    """Everything that one seed carries from cycle to cycle."""
+
+    theta: Array  # [n]
+    adam: Adam
+    target: Array  # [U], largest target value of each observation; or the target's parameters [n]
+    buffer: Array  # [buffer_size], packed transitions
+    episode: Episode
+    key: Array
+
+
+class Report(NamedTuple):
+    """What the host gets to know of some cycles."""
+
+    is_done: Array  # [cycles, train_every]
+    units: Array  # [cycles, train_every]
+
+
+def train(
+    table: ObservedTable,
+    settings: DQNSettings,
+    protocol: Protocol,
+    seeds: Sequence[int],
+    *,
+    initial: NDArray[np.float32] | None = None,
+    on_progress: Callable[[list[RunRecord]], None] | None = None,
+) -> list[RunResult]:
+    """Train one agent a seed until each is finished. `initial` are parameters to start from instead of random ones."""
+    interval = protocol.evaluation_interval
+    for name, length in (("buffer_size", settings.buffer_size), ("target_interval", settings.target_interval)):
+        if length % settings.train_every:
+            raise ValueError(f"{name} must be a multiple of train_every, got {length}")
+    if interval % settings.train_every:
+        raise ValueError(f"evaluation_interval must be a multiple of train_every, got {interval}")
+    if 2 * table.transitions.size > _MAX_CODE:
+        raise UntrainableTableError(f"{table.id}: {table.transitions.size} transitions do not fit the replay buffer")
+    sight = Sight.of(table, "q")
+    runs = [RunRecord(seed, protocol, optimal_units=table.optimal_units, unit=table.unit) for seed in seeds]
+    several_cycles = compiled(across_seeds(_interval_of(table, settings, interval, sight), sight.is_cheap))
+    batch: Batch[Learner] = Batch(runs, starts(sight, settings, seeds, initial))
+    step, began = 0, time.monotonic()
+    while batch.runs:
+        batch.carried, (reports, evaluations) = several_cycles(batch.carried, jnp.int32(step))
+        is_done, units = (np.asarray(array).reshape(len(batch.runs), interval) for array in reports)
+        greedy = np.asarray(evaluations)
+        for place, run in batch.places():
+            ended = np.flatnonzero(is_done[place])
+            run.episodes(step + 1 + ended, units[place, ended].astype(np.int64))
+            run.evaluated(step + interval, int(greedy[place]))
+            run.passed(step + interval)
+            run.wall_seconds = time.monotonic() - began
+        step += interval
+        batch.drop_finished()
+        if on_progress is not None:
+            on_progress(runs)
+    return [run.result() for run in runs]
+
+
+def starts(sight: Sight, settings: DQNSettings, seeds: Sequence[int], initial: NDArray[np.float32] | None) -> Learner:
+    """Fresh learners [B, ...] with an empty buffer, the environment at the start state."""
+    drawn = [sight.network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
+    theta = jnp.asarray(np.stack(drawn))
+    begun = Episode(*(jnp.zeros(len(seeds), jnp.int32) for _ in Episode._fields))
+    target = jax.lax.map(lambda one: _target(sight, settings, one), theta)
+    buffer = jnp.zeros((len(seeds), settings.buffer_size), jnp.int32)
+    keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+    return Learner(theta, jax.vmap(adam_start)(theta), target, buffer, begun, keys)
+
+
+def epsilon(settings: DQNSettings, step: Array) -> Array:
+    """The chance of a random action after `step` timesteps. Stable-Baselines3 takes its very first action greedily."""
+    share = step / settings.schedule_steps / settings.exploration_fraction
+    falling = 1.0 + jnp.minimum(share, 1.0) * (settings.final_epsilon - 1.0)
+    return jnp.where(step == 0, 0.0, falling)
+
+
+def _keeps_values(sight: Sight, settings: DQNSettings) -> bool:
+    """Whether all target values are cheaper to keep than those of the minibatches until the next copy to compute."""
+    return sight.num_observations <= settings.minibatch * settings.target_interval // settings.train_every
+
+
+def _target(sight: Sight, settings: DQNSettings, theta: Array) -> Array:
+    """What is kept of a target network: the largest value of each observation, or else the parameters."""
+    if not _keeps_values(sight, settings):
+        return theta
+    view = sight.view(theta, num_uses=sight.num_observations)
+    return view(jnp.arange(sight.num_observations)).max(axis=1)
+
+
+def _interval_of(table: ObservedTable, settings: DQNSettings, interval: int, sight: Sight) -> Any:
+    """All cycles from one evaluation to the next, for one seed: (learner, timesteps before) -> (learner, outcome).
+
+    An evaluation comes before the gradient step that follows it, as in Stable-Baselines3; hence the last cycle here
+    leaves its gradient step to the first of the next call.
+    """
+    transitions, seen_in = jnp.asarray(table.transitions), jnp.asarray(table.observation)
+    reward_units = jnp.asarray(table.reward_units)
+    num_cycles = interval // settings.train_every
+    num_actions = table.num_actions
+    draws = settings.train_every * 2 + settings.minibatch
+
+    def act(view: Any, episode: Episode, step: Array, chance: Array, choice: Array) -> tuple[Episode, Any]:
+        greedy = jnp.argmax(view(seen_in[episode.node][None])[0])
+        action = jnp.where(chance < epsilon(settings, step), (choice * num_actions).astype(jnp.int32), greedy)
+        following = transitions[episode.node, action]
+        is_late = episode.time + 1 >= table.horizon
+        is_done = (following < 0) | is_late
+        is_end = (following < 0) | (is_late & (not table.bootstraps_at_horizon))
+        units = episode.units + reward_units[episode.node, action]
+        code = 2 * (episode.node * num_actions + action) + is_end
+        going_on = Episode(following, episode.time + 1, units)
+        return Episode(*(jnp.where(is_done, 0, field) for field in going_on)), (code, is_done, units)
+
+    def collect(learner: Learner, step: Array, uniform: Array) -> tuple[Learner, Report]:
+        """`train_every` steps, then the copy to the target network where it is due."""
+        view = sight.view(learner.theta, num_uses=settings.train_every)
+        chances, choices = uniform[: settings.train_every], uniform[settings.train_every : 2 * settings.train_every]
+        episode, collected = learner.episode, []
+        for number in range(settings.train_every):
+            episode, outcome = act(view, episode, step + number, chances[number], choices[number])
+            collected.append(outcome)
+        codes, is_done, units = (jnp.stack(column) for column in zip(*collected, strict=True))
+        buffer = jax.lax.dynamic_update_slice(learner.buffer, codes, (step % settings.buffer_size,))
+        is_due = (step + settings.train_every) % settings.target_interval == 0
+        target = jax.lax.cond(is_due, lambda: _target(sight, settings, learner.theta), lambda: learner.target)
+        return learner._replace(target=target, buffer=buffer, episode=episode), Report(is_done, units)
+
+    def learn(learner: Learner, step: Array, uniform: Array) -> Learner:
+        """The gradient step after `step` timesteps."""
+        stored = jnp.minimum(step, settings.buffer_size)
+        places = (uniform[2 * settings.train_every :] * stored).astype(jnp.int32)
+        codes = learner.buffer[jnp.minimum(places, stored - 1)]
+        theta, adam = optimised(table, sight, settings, learner.theta, learner.adam, learner.target, codes)
+        return learner._replace(theta=theta, adam=adam)
+
+    def cycle(carry: tuple[Learner, Array], uniform: Array) -> tuple[tuple[Learner, Array], Report]:
+        learner, step = carry
+        learner, report = collect(learner, step, uniform)
+        learner = learn(learner, step + settings.train_every, uniform)
+        return (learner, step + settings.train_every), report
+
+    def run(learner: Learner, first_step: Array) -> tuple[Learner, tuple[Report, Array]]:
+        key, subkey = jax.random.split(learner.key)
+        uniform = jax.random.uniform(subkey, (num_cycles, draws))
+        (learner, step), report = jax.lax.scan(cycle, (learner._replace(key=key), first_step), uniform[:-1])
+        learner, last = collect(learner, step, uniform[-1])
+        view = sight.view(learner.theta, num_uses=table.horizon)
+        evaluation = greedy_return(table, lambda seen: view(seen[None])[0])
+        learner = learn(learner, step + settings.train_every, uniform[-1])
+        report = jax.tree.map(lambda most, end: jnp.concatenate([most, end[None]]), report, last)
+        return learner, (report, evaluation)
+
+    return run
+
+
+def optimised(
+    table: ObservedTable,
+    sight: Sight,
+    settings: DQNSettings,
+    theta: Array,
+    adam: Adam,
+    target: Array,
+    codes: Array,  # [M], packed transitions
+) -> tuple[Array, Adam]:
+    """One gradient step on one minibatch."""
+    transitions, rewards = jnp.asarray(table.transitions), jnp.asarray(table.rewards)
+    seen_in = jnp.asarray(table.observation)
+    node, action, is_end = codes // 2 // table.num_actions, codes // 2 % table.num_actions, codes % 2
+    following = seen_in[jnp.maximum(transitions[node, action], 0)]
+    if _keeps_values(sight, settings):
+        best = target[following]
+    else:
+        best = sight.outputs(sight.network.unpacked(target), following).max(axis=1)
+    wanted = rewards[node, action] + (1 - is_end) * settings.gamma * best
+
+    def loss(values: Array) -> Array:
+        return huber(jnp.take_along_axis(values, action[:, None], axis=1)[:, 0] - wanted).mean()
+
+    return adam_step(
+        theta,
+        sight.gradient(loss, theta, seen_in[node]),
+        adam,
+        rate=settings.rate,
+        epsilon=settings.adam_epsilon,
+        max_norm=settings.max_gradient_norm,
+        multiplicity=sight.multiplicity,
+    )
+
+
+def huber(error: Array) -> Array:
+    """Half the square within one, linear beyond: torch's smooth_l1_loss."""
+    size = jnp.abs(error)
+    return jnp.where(size < 1.0, 0.5 * error * error, size - 0.5)

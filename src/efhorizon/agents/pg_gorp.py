@@ -1,0 +1,83 @@
+"""PG-GORP: GORP that chooses actions by a policy gradient (Algorithm 2, Appendix B.1).
+
+    pi = pi^expl
+    for i = 1, ..., T:
+        sample m episodes following pi
+        for each action a:
+            g_i(a | s_i) = (1 / m) sum_j [a_i^j = a] / pi_i(a | s_i) * (the reward-to-go of episode j)
+        pi_i(s_i) = arg max_a g_i(a | s_i)
+
+An action that no episode took has gradient 0, as the formula says, and takes part in the arg max; one to which the
+exploration policy gives no chance (the formula divides 0 by 0, and the theorem's bound is infinite) does not. Ties are
+broken uniformly at random among actions; they are exact under the uniform policy, where 1 / pi is the same for all.
+Timesteps: T^2 m, as Theorem B.1 counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import ArrayLike
+
+from efhorizon.agents._kernels import drawn_action, drawn_below, rollouts
+from efhorizon.agents._runs import Runs, check_positive, streams, task
+from efhorizon.mdp import TabularMDP
+from efhorizon.planning.policies import ExplorationPolicy
+
+
+def pg_gorp(
+    mdp: TabularMDP,
+    *,
+    m: int,
+    runs: int = 1,
+    rng: np.random.Generator,
+    exploration_policy: ArrayLike | ExplorationPolicy | None = None,
+) -> Runs:
+    """Run PG-GORP(m) independently `runs` times."""
+    check_positive(m=m, runs=runs)
+    prepared = task(mdp, exploration_policy)
+    prepared.check_sum(m)
+    actions = np.full((runs, mdp.horizon), -1, np.int32)
+    steps = np.zeros(runs, np.int64)
+    _pg_gorp_runs(m, streams(rng, runs), prepared.arrays, actions, steps)
+    return Runs(**prepared.runs(actions, mdp.horizon**2 * m, steps))
+
+
+@njit(cache=True, parallel=True)
+def _pg_gorp_runs(m, words, task, actions, steps):  # type: ignore[no-untyped-def]
+    for run in prange(len(words)):
+        steps[run] = _pg_gorp_run(m, words[run].copy(), task, actions[run])
+
+
+@njit(cache=True)
+def _pg_gorp_run(m, words, task, actions):  # type: ignore[no-untyped-def]
+    """Fill in the actions [T] of one run, and return the steps that it played."""
+    transitions, codes, units, _, probabilities = task
+    horizon, num_actions = len(actions), transitions.shape[1]
+    sums = np.empty(num_actions, np.int64)
+    state, steps = 0, 0
+    for time in range(horizon):
+        sums[:] = 0
+        for _ in range(m):
+            action = drawn_action(words, time, state, num_actions, probabilities)
+            to_go, played = rollouts(words, 1, transitions[state, action], time + 1, horizon, task)
+            sums[action] += units[codes[state, action]] + to_go
+            steps += played + 1
+        best, ties = np.float64(0), 0
+        for action in range(num_actions):
+            gradient = np.float64(sums[action])  # without the factors that all actions share
+            if len(probabilities):
+                probability = probabilities[min(time, len(probabilities) - 1), state, action]
+                if probability == 0:
+                    continue
+                gradient /= probability
+            if ties == 0 or gradient > best:
+                best, ties, actions[time] = gradient, 1, action
+            elif gradient == best:
+                ties += 1
+                if drawn_below(words, ties) == 0:
+                    actions[time] = action
+        state = transitions[state, actions[time]]
+        if state < 0:
+            break  # the episode is over: no later choice has any effect
+    return steps

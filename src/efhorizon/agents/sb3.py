@@ -1,0 +1,184 @@
+"""PPO and DQN by Stable-Baselines3 on the live environment: the reference for the table backend.
+
+Same settings, protocol and results as `ppo.train` and `dqn.train`. The table is needed for the optimal return only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from efhorizon import catalog
+from efhorizon.agents.dqn import DQNSettings
+from efhorizon.agents.observations import ObservedTable, UntrainableTableError
+from efhorizon.agents.ppo import PPOSettings
+from efhorizon.agents.protocol import Protocol, RunRecord, RunResult
+from efhorizon.envs.base import MissingExtraError
+from efhorizon.envs.bridge import BridgeEnv
+
+
+class LearnerEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """A catalogue entry as a learner meets it: scaled rewards, and the horizon an end where the discount is 1.
+
+    `units` is the return of the episode so far in exact reward units; at the end of an episode it is in the info too.
+    """
+
+    def __init__(self, name: str, *, unit: float, bootstraps_at_horizon: bool) -> None:
+        super().__init__(BridgeEnv(name))
+        self._factor = catalog.entry(name).reward_factor
+        self._unit = unit
+        self._bootstraps_at_horizon = bootstraps_at_horizon
+        self.units = 0
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        self.units = 0
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        self.units += round(float(reward) / self._unit)
+        if truncated and not self._bootstraps_at_horizon:
+            terminated, truncated = True, False
+        if terminated or truncated:
+            info["units"] = self.units
+        return observation, float(reward) / self._factor, terminated, truncated, info
+
+
+def train(
+    name: str,
+    table: ObservedTable,
+    settings: PPOSettings | DQNSettings,
+    protocol: Protocol,
+    seeds: Sequence[int],
+    *,
+    initial: Mapping[str, NDArray[Any]] | None = None,
+    on_progress: Callable[[list[RunRecord]], None] | None = None,
+) -> list[RunResult]:
+    """Train one agent after the other. `initial` is a policy's state dictionary to start from."""
+    entry = catalog.entry(name)
+    if entry.horizon != table.horizon:
+        raise UntrainableTableError(f"{table.id}: the live environment {name} has horizon {entry.horizon}")
+    callback_class = _callback_class()
+    runs = [RunRecord(seed, protocol, optimal_units=table.optimal_units, unit=table.unit) for seed in seeds]
+    for run in runs:
+        evaluation_env = _environment(name, table)
+        model = agent(name, table, settings, run.seed, initial)
+        callback = callback_class(
+            run, evaluation_env, protocol.evaluation_interval, lambda: on_progress(runs) if on_progress else None
+        )
+        # Epsilon falls over the whole schedule, however long the run is; the callback ends it.
+        total = settings.schedule_steps if isinstance(settings, DQNSettings) else protocol.max_steps
+        model.learn(total_timesteps=max(total, protocol.max_steps), callback=callback)
+        model.env.close()
+        evaluation_env.close()
+    return [run.result() for run in runs]
+
+
+def agent(
+    name: str,
+    table: ObservedTable,
+    settings: PPOSettings | DQNSettings,
+    seed: int,
+    initial: Mapping[str, NDArray[Any]] | None = None,
+) -> Any:
+    """A Stable-Baselines3 model with its environments."""
+    library, torch = _libraries()
+    policy = "MlpPolicy" if table.suite == "minigrid" else "CnnPolicy"
+    num_envs = settings.num_envs if isinstance(settings, PPOSettings) else 1
+    envs = library.common.vec_env.DummyVecEnv([lambda: _environment(name, table) for _ in range(num_envs)])
+    common = {
+        "learning_rate": settings.rate,
+        "batch_size": settings.minibatch,
+        "gamma": settings.gamma,
+        "max_grad_norm": settings.max_gradient_norm,
+        "policy_kwargs": {"activation_fn": torch.nn.ReLU},
+        "seed": seed,
+    }
+    if isinstance(settings, PPOSettings):
+        model = library.PPO(
+            policy,
+            envs,
+            n_steps=settings.rollout_length,
+            n_epochs=settings.num_epochs,
+            gae_lambda=settings.gae_lambda,
+            clip_range=settings.clip,
+            ent_coef=settings.entropy_weight,
+            vf_coef=settings.value_weight,
+            **common,
+        )
+    else:
+        model = library.DQN(
+            policy,
+            envs,
+            buffer_size=settings.buffer_size,
+            learning_starts=0,
+            train_freq=settings.train_every,
+            gradient_steps=1,
+            target_update_interval=settings.target_interval,
+            exploration_fraction=settings.exploration_fraction,
+            exploration_final_eps=settings.final_epsilon,
+            **common,
+        )
+    if initial is not None:
+        model.policy.load_state_dict({key: torch.as_tensor(array) for key, array in initial.items()})
+    return model
+
+
+def _environment(name: str, table: ObservedTable) -> LearnerEnv:
+    return LearnerEnv(name, unit=table.unit, bootstraps_at_horizon=table.bootstraps_at_horizon)
+
+
+def _libraries() -> tuple[Any, Any]:
+    with contextlib.redirect_stderr(io.StringIO()):  # old Gym, where it is installed, prints a notice
+        try:
+            import stable_baselines3
+            import torch
+        except ImportError as error:
+            raise MissingExtraError("train", error.name or "stable_baselines3") from None
+    return stable_baselines3, torch
+
+
+def _callback_class() -> type[Any]:
+    """The callback, made when Stable-Baselines3 is there."""
+    _libraries()
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class ProtocolCallback(BaseCallback):
+        """Tells a run of every episode and evaluation, and ends the training when it is finished."""
+
+        def __init__(self, run: RunRecord, env: LearnerEnv, interval: int, on_evaluation: Callable[[], None]) -> None:
+            super().__init__()
+            self._run, self._env, self._interval, self._on_evaluation = run, env, interval, on_evaluation
+            self._began = time.monotonic()
+            self._next = interval
+
+        def _on_step(self) -> bool:
+            units = [info["units"] for info in self.locals["infos"] if "units" in info]
+            if units:
+                self._run.episodes(np.full(len(units), self.num_timesteps), np.array(units))
+            if self.num_timesteps >= self._next:
+                self._run.evaluated(self._next, self._greedy_units())
+                self._next += self._interval
+                self._run.wall_seconds = time.monotonic() - self._began
+                self._on_evaluation()
+            self._run.passed(self.num_timesteps)
+            self._run.wall_seconds = time.monotonic() - self._began
+            return not self._run.is_finished
+
+        def _greedy_units(self) -> int:
+            observation, _ = self._env.reset()
+            is_over = False
+            while not is_over:
+                action, _ = self.model.predict(observation, deterministic=True)
+                observation, _, terminated, truncated, _ = self._env.step(int(action))
+                is_over = terminated or truncated
+            return self._env.units
+
+    return ProtocolCallback

@@ -1,0 +1,221 @@
+"""Exact chances of GORP's choices: which of several sums of returns is the largest, ties drawn at random.
+
+Let G_i(x + z) = P(S_i < x) + z P(S_i = x) for lattice points x and 0 <= z <= 1. Drawing uniformly among the largest
+sums is the same as comparing S_i + U_i with independent uniform U_i, so a sequence j is chosen with probability
+
+    P_j = sum_x P(S_j = x) integral_0^1 prod_{i != j} G_i(x + z) dz.
+
+The integrand is a polynomial in z, of degree one less than the number of sums that can equal x: Gauss-Legendre
+quadrature is exact up to 32 of them, and beyond errs only downward, on panels that halve towards z = 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from efhorizon.bounds._choice import Choices, merged
+from efhorizon.bounds._choice_threads import threads_if
+from efhorizon.bounds._tails_sums import RolloutLaws
+from efhorizon.planning.returns import ReturnLaws
+from efhorizon.planning.rewards import ROUNDING
+
+_MOST_NODES = 16
+_PARALLEL_FROM = 1 << 16  # groups times lattice points
+
+
+def _gauss_table() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Nodes and weights on [0, 1]: row n holds the rule with n nodes."""
+    nodes, weights = np.zeros((2, _MOST_NODES + 1, _MOST_NODES))
+    for n in range(1, _MOST_NODES + 1):
+        x, w = roots_legendre(n)
+        nodes[n, :n], weights[n, :n] = (x + 1) / 2, w / 2
+    return nodes, weights
+
+
+NODES, WEIGHTS = _gauss_table()
+
+
+@dataclass(frozen=True)
+class Success:
+    """Whether GORP(k, m) ends with an optimal policy, and where it fails."""
+
+    low: float  # bounds on the probability of success
+    high: float
+    failures: NDArray[np.float64]  # [O], chance to reach this choice by optimal actions and fail there
+    points: int  # lattice points that were summed over, a measure of the work
+
+
+class GreedyChoices:
+    """GORP's choices with the exact laws of its rollouts."""
+
+    def __init__(self, choices: Choices, laws: ReturnLaws) -> None:
+        keys = np.stack([laws.index, choices.group_prefixes])
+        equal = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+        choices, kept = merged(choices, equal)
+        self._choices = choices
+        self._rollouts = RolloutLaws(laws)
+        self._laws = laws.index[kept]
+        self._counts = np.bincount(choices.arm_groups, choices.arm_counts, len(choices.group_ends))
+
+    def probabilities(self, m: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], int]:
+        """Chance [O, A] of each action at each choice, the chance left out [O], a bound on rounding [O], the work."""
+        choices = self._choices
+        sums = self._rollouts.sums(m)
+        chances = np.zeros(choices.following.shape)
+        missing, error = np.zeros((2, choices.num_choices))
+        points = int(np.diff(sums.starts)[self._laws].sum())
+        with threads_if(points >= _PARALLEL_FROM):
+            _probabilities(
+                m, choices.group_starts, self._laws, choices.group_prefixes, self._counts,
+                choices.arm_starts, choices.arm_groups, choices.arm_actions, choices.arm_counts,
+                sums.starts, sums.firsts, sums.strides, sums.mass, sums.cdf, sums.errors,
+                NODES, WEIGHTS, ROUNDING, chances, missing, error,
+            )  # fmt: skip
+        return chances, missing, error, points
+
+    def success(self, m: int) -> Success:
+        """The success recursion: V_t(s) = sum over optimal actions of P(a | s) V_{t+1}(s'), and 1 at the end."""
+        chances, missing, error, points = self.probabilities(m)
+        low, high = np.zeros((2, self._choices.num_choices))
+        failures = np.zeros(self._choices.num_choices)
+        _success_recursion(self._choices.following, chances, missing, error, low, high)
+        _where_failures_happen(self._choices.following, chances, failures)
+        return Success(float(low[0]), float(high[0]), failures, points)
+
+
+@njit(cache=True)
+def _success_recursion(following, chances, missing, error, low, high):  # type: ignore[no-untyped-def]
+    for choice in range(len(following) - 1, -1, -1):  # later choices have higher numbers
+        for action in range(following.shape[1]):
+            after = following[choice, action]
+            if after >= -1:
+                low[choice] += chances[choice, action] * (low[after] if after >= 0 else 1.0)
+                high[choice] += chances[choice, action] * (high[after] if after >= 0 else 1.0)
+        low[choice] = max(0.0, low[choice] - error[choice])
+        high[choice] = min(1.0, high[choice] + missing[choice] + error[choice])
+
+
+@njit(cache=True)
+def _where_failures_happen(following, chances, out):  # type: ignore[no-untyped-def]
+    reach = np.zeros(len(following))
+    reach[0] = 1.0
+    for choice in range(len(following)):
+        for action in range(following.shape[1]):
+            after = following[choice, action]
+            if after >= 0:
+                reach[after] += reach[choice] * chances[choice, action]
+            elif after == -2:
+                out[choice] += reach[choice] * chances[choice, action]
+
+
+@njit(cache=True)
+def _gcd(a, b):  # type: ignore[no-untyped-def]
+    while b:
+        a, b = b, a % b
+    return a
+
+
+@njit(cache=True)
+def win_at_point(n, counts, mass, below, nodes, weights, out):  # type: ignore[no-untyped-def]
+    """Add the chance of each active group's single sequence to win with the sum x."""
+    base = 1.0
+    tied = 0.0
+    rate = 0.0
+    for i in range(n):
+        if mass[i] == 0.0:
+            if below[i] == 0.0:
+                return
+            base *= below[i] ** counts[i]
+        else:
+            tied += counts[i]
+            rate += counts[i] * mass[i] / (below[i] + mass[i])
+    if tied == 0.0 or base < 1e-40:
+        return
+    num_nodes = min(int(tied + 1) // 2, len(nodes) - 1)
+    panels = 1
+    if tied > 2 * num_nodes:
+        while rate > 4.0 and panels < 60:
+            rate *= 0.5
+            panels += 1
+    left, width = 0.0, 1.0
+    for panel in range(panels):
+        if panel < panels - 1:
+            width *= 0.5
+        for node in range(num_nodes):
+            z = left + width * nodes[num_nodes, node]
+            product = base * width * weights[num_nodes, node]
+            for i in range(n):
+                if mass[i] > 0.0:
+                    g = below[i] + z * mass[i]
+                    product *= g if counts[i] == 1.0 else g ** counts[i]
+            for i in range(n):
+                if mass[i] > 0.0:
+                    out[i] += product * mass[i] / (below[i] + z * mass[i])
+        left += width
+
+
+@njit(cache=True, parallel=True)
+def _probabilities(  # type: ignore[no-untyped-def]
+    m, group_starts, laws, shifts, counts, arm_starts, arm_groups, arm_actions, arm_counts,
+    starts, firsts, strides, masses, cdf, errors, nodes, weights, rounding, out, missing, error,
+):  # fmt: skip
+    """out[i, a]: the chance that choice i takes action a; missing[i]: what truncation left out; error[i]: rounding."""
+    for choice in prange(len(group_starts) - 1):
+        begin, num_groups = group_starts[choice], group_starts[choice + 1] - group_starts[choice]
+        low = np.empty(num_groups, np.int64)
+        high = np.empty(num_groups, np.int64)
+        floor = -(1 << 62)
+        for i in range(num_groups):
+            law = laws[begin + i]
+            low[i] = firsts[law] + m * shifts[begin + i]
+            high[i] = low[i] + strides[law] * (starts[law + 1] - starts[law] - 1)
+            floor = max(floor, low[i])
+            error[choice] += counts[begin + i] * (errors[law] + 4 * rounding)
+        active = np.empty(num_groups, np.int64)
+        n, top, step = 0, floor, 0
+        for i in range(num_groups):
+            if high[i] >= floor:
+                active[n] = i
+                top = max(top, high[i])
+                step = _gcd(step, abs(floor - low[i]))
+                step = _gcd(step, strides[laws[begin + i]])
+                n += 1
+        chance = np.zeros(num_groups)
+        if n == 1:
+            chance[active[0]] = 1.0 / counts[begin + active[0]]
+        else:
+            own_counts = np.empty(n)
+            mass = np.empty(n)
+            below = np.empty(n)
+            wins = np.zeros(n)
+            for j in range(n):
+                own_counts[j] = counts[begin + active[j]]
+            error[choice] += rounding * ((top - floor) // max(step, 1) + 1)
+            for x in range(floor, top + 1, max(step, 1)):
+                for j in range(n):
+                    i = active[j]
+                    law = laws[begin + i]
+                    stride, offset = strides[law], x - low[i]
+                    if x > high[i]:
+                        mass[j], below[j] = 0.0, 1.0
+                        continue
+                    place = offset // stride if stride else 0
+                    if stride == 0 or offset == place * stride:
+                        mass[j] = masses[starts[law] + place]
+                        below[j] = cdf[starts[law] + place - 1] if place > 0 else 0.0
+                    else:
+                        mass[j], below[j] = 0.0, cdf[starts[law] + place]
+                win_at_point(n, own_counts, mass, below, nodes, weights, wins)
+            for j in range(n):
+                chance[active[j]] = wins[j]
+        total = 0.0
+        for arm in range(arm_starts[choice], arm_starts[choice + 1]):
+            share = arm_counts[arm] * chance[arm_groups[arm] - begin]
+            out[choice, arm_actions[arm]] += share
+            total += share
+        missing[choice] = max(0.0, 1.0 - total)

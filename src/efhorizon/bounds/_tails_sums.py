@@ -1,0 +1,200 @@
+"""Laws of the sum of m independent returns: what the mean of GORP's m rollouts is distributed as.
+
+Two values only: a binomial law, by the ratios of neighbouring terms from the mode outward. Else the m-th convolution
+power by FFT. Both are kept on a window that misses at most 1e-18 of the mass (Bernstein's inequality), so the length
+grows with the square root of m; what falls outside wraps around into it. Each law comes with a bound on the error of
+its distribution function.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.fft import irfft, next_fast_len, rfft
+
+from efhorizon.planning.returns import ReturnLaws
+from efhorizon.planning.rewards import ROUNDING
+
+_WINDOW_MASS = 1e-18
+_WINDOW_EXPONENT = float(-np.log(_WINDOW_MASS / 2))
+_POINTS_A_BATCH = 1 << 21
+_FFT_ROUNDINGS = 4.0  # relative rounding error of one butterfly, in units of ROUNDING
+
+
+@dataclass(frozen=True)
+class SumLaws:
+    """Law l gives mass[starts[l] + i] to firsts[l] + i strides[l], in reward units; cdf is its running sum."""
+
+    starts: NDArray[np.int64]  # [L + 1]
+    firsts: NDArray[np.int64]  # [L]
+    strides: NDArray[np.int64]  # [L], 0 where the law has one point
+    mass: NDArray[np.float64]
+    cdf: NDArray[np.float64]
+    errors: NDArray[np.float64]  # [L], bound on the error of the distribution function
+
+
+class RolloutLaws:
+    """Laws of single returns, without the lattice points that cannot occur, ready to be summed."""
+
+    def __init__(self, laws: ReturnLaws) -> None:
+        num_laws = len(laws.offsets)
+        self.offsets = laws.offsets
+        self.strides = np.zeros(num_laws, np.int64)
+        starts = np.zeros(num_laws + 1, np.int64)
+        mass = np.empty_like(laws.mass)
+        moments = np.zeros((3, num_laws))  # mean and variance on the reduced lattice, mass off the likeliest point
+        _reduce(laws.starts, laws.mass, self.strides, starts, mass, moments)
+        self.starts, self.mass = starts, mass[: starts[-1]]
+        self.lengths = np.diff(starts)
+        self.means, self.variances, self._spread = moments
+        self._error = 4 * laws.relative_error
+
+    def windows(self, m: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """First and last reduced lattice point of the sum of m returns that count."""
+        span = (self.lengths - 1).astype(np.float64)
+        linear = span * _WINDOW_EXPONENT / 3
+        width = linear + np.sqrt(linear**2 + 2 * m * self.variances * _WINDOW_EXPONENT)
+        first = np.maximum(np.floor(m * self.means - width) - 1, 0).astype(np.int64)
+        last = np.minimum(np.ceil(m * self.means + width) + 1, m * span).astype(np.int64)
+        return first, last
+
+    def sums(self, m: int) -> SumLaws:
+        """Laws of the sum of m returns."""
+        first, last = self.windows(m)
+        starts = np.concatenate([[0], np.cumsum(last - first + 1)])
+        mass = np.zeros(int(starts[-1]))
+        # Rounded probabilities of one return: m of them differ from the exact ones by m times that in total variation.
+        errors = m * self._error * self._spread + _WINDOW_MASS + 2 * ROUNDING * (last - first + 1)
+        if m == 1:
+            mass[:] = self.mass
+        else:
+            _binomials(self.lengths, self.starts, self.mass, m, first, starts, mass)
+            errors += np.where(self.lengths <= 2, 8 * ROUNDING * (last - first + 1), 0.0)
+            self._powers(m, first, starts, mass, errors)
+        cdf = np.empty_like(mass)
+        _running_sums(starts, mass, cdf)
+        return SumLaws(starts, self.offsets * m + first * self.strides, self.strides, mass, cdf, errors)
+
+    def _powers(
+        self,
+        m: int,
+        first: NDArray[np.int64],
+        starts: NDArray[np.int64],
+        mass: NDArray[np.float64],
+        errors: NDArray[np.float64],
+    ) -> None:
+        """Convolution powers of all laws on three points or more, those of one transform size together.
+
+        The transform of a law is right to delta = 4 u log2(N), so its power to m |phi|^(m - 1) delta; by Parseval the
+        sum of the errors over N points is at most the Euclidean norm of those over N frequencies.
+        """
+        laws = np.flatnonzero(self.lengths > 2)
+        needed = np.maximum(np.diff(starts)[laws], self.lengths[laws])
+        sizes = np.array([next_fast_len(int(n), real=True) for n in needed], np.int64)
+        for size in np.unique(sizes):
+            same = laws[sizes == size]
+            for begin in range(0, len(same), max(1, _POINTS_A_BATCH // int(size))):
+                batch = same[begin : begin + max(1, _POINTS_A_BATCH // int(size))]
+                rows = np.zeros((len(batch), size))
+                _scatter(batch, self.starts, self.mass, rows)
+                transform = rfft(rows, axis=1)
+                modulus = np.abs(transform)
+                transform **= m
+                delta = _FFT_ROUNDINGS * ROUNDING * np.log2(size)
+                wrong = m * (modulus + delta) ** (m - 1) * (delta + _FFT_ROUNDINGS * ROUNDING * modulus)
+                powers = irfft(transform, int(size), axis=1)
+                norms = np.sqrt((powers**2).sum(axis=1))
+                errors[batch] += np.sqrt(2 * (wrong**2).sum(axis=1)) + delta * np.sqrt(size) * norms
+                np.maximum(powers, 0, out=powers)
+                _unroll(batch, powers, first, starts, mass)
+
+
+@njit(cache=True)
+def _reduce(starts, mass, strides, out_starts, out, moments):  # type: ignore[no-untyped-def]
+    """Divide each law's lattice by its span's common divisor, and let the likeliest point have what the rest leave."""
+    for law in range(len(strides)):
+        start, stop = starts[law], starts[law + 1]
+        stride = 0
+        for j in range(start + 1, stop):
+            if mass[j] > 0:
+                a, b = stride, j - start
+                while b:
+                    a, b = b, a % b
+                stride = a
+        strides[law] = stride
+        length = (stop - 1 - start) // stride + 1 if stride else 1
+        place = out_starts[law]
+        out_starts[law + 1] = place + length
+        likeliest, rest = 0, 0.0
+        for i in range(length):
+            out[place + i] = mass[start + i * stride]
+            if out[place + i] > out[place + likeliest]:
+                likeliest = i
+        for i in range(length):
+            if i != likeliest:
+                rest += out[place + i]
+        out[place + likeliest] = 1.0 - rest
+        mean = variance = 0.0
+        for i in range(length):
+            mean += out[place + i] * i
+        for i in range(length):
+            variance += out[place + i] * (i - mean) ** 2
+        moments[0, law], moments[1, law], moments[2, law] = mean, variance, rest
+
+
+@njit(cache=True)
+def _binomials(lengths, law_starts, law_mass, m, first, starts, out):  # type: ignore[no-untyped-def]
+    for law in range(len(lengths)):
+        if lengths[law] > 2:
+            continue
+        start, count = starts[law], starts[law + 1] - starts[law]
+        if lengths[law] == 1:
+            out[start] = 1.0
+            continue
+        q, p = law_mass[law_starts[law]], law_mass[law_starts[law] + 1]
+        mode = min(max(int((m + 1) * p) - first[law], 0), count - 1)
+        out[start + mode] = 1.0
+        total = 1.0
+        for i in range(mode + 1, count):
+            x = first[law] + i
+            out[start + i] = out[start + i - 1] * ((m - x + 1) * p / (x * q))
+            total += out[start + i]
+        for i in range(mode - 1, -1, -1):
+            x = first[law] + i
+            out[start + i] = out[start + i + 1] * ((x + 1) * q / ((m - x) * p))
+            total += out[start + i]
+        for i in range(count):
+            out[start + i] /= total
+
+
+@njit(cache=True)
+def _scatter(laws, starts, mass, out):  # type: ignore[no-untyped-def]
+    for i in range(len(laws)):
+        start = starts[laws[i]]
+        for j in range(starts[laws[i] + 1] - start):
+            out[i, j] = mass[start + j]
+
+
+@njit(cache=True)
+def _unroll(laws, rows, first, starts, out):  # type: ignore[no-untyped-def]
+    """The sum x stands at x modulo the size of the transform."""
+    for i in range(len(laws)):
+        start = starts[laws[i]]
+        place = first[laws[i]] % rows.shape[1]
+        for j in range(starts[laws[i] + 1] - start):
+            out[start + j] = rows[i, place]
+            place += 1
+            if place == rows.shape[1]:
+                place = 0
+
+
+@njit(cache=True)
+def _running_sums(starts, mass, out):  # type: ignore[no-untyped-def]
+    for law in range(len(starts) - 1):
+        total = 0.0
+        for j in range(starts[law], starts[law + 1]):
+            total += mass[j]
+            out[j] = min(total, 1.0)

@@ -1,0 +1,117 @@
+"""The effective horizon: the exponent in the sample complexity of GORP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from efhorizon.bounds.appendix_c import AppendixCBound, appendix_c_bound
+from efhorizon.bounds.exact_horizon import ExactHorizon, exact_horizon
+from efhorizon.bounds.goal_horizon import goal_horizon
+from efhorizon.bounds.problem import Problem, effective_horizon_of
+from efhorizon.bounds.registry import sample_complexity_bound
+from efhorizon.bounds.theorem_horizon import theorem_horizon
+
+
+@dataclass(frozen=True)
+class HorizonAtK:
+    """How many episodes m GORP needs for each action sequence, for one k; H_k = k + log_A m."""
+
+    k: int
+    exact_m: int | None
+    upper_m: int | None  # the least of all upper bounds
+    theorem_m: int | None  # by Theorem 5.4
+    method: str | None  # what gave the m that is used: "exact", or the name of the upper bound
+    exact_reason: str | None
+    upper_reason: str | None
+    theorem_reason: str | None
+    witness: Any  # of the method
+
+    @property
+    def m(self) -> int | None:
+        return self.upper_m if self.exact_m is None else self.exact_m
+
+
+@dataclass(frozen=True)
+class EffectiveHorizon:
+    value: float | None
+    k: int | None
+    m: int | None
+    kind: Literal["exact", "upper"] | None
+    by_k: tuple[HorizonAtK, ...]
+    sample_complexity: int | None
+    reason: str | None = None
+
+
+@sample_complexity_bound("effective_horizon", title="effective horizon, GORP (Lemma 5.3)")
+def effective_horizon(problem: Problem) -> EffectiveHorizon:
+    """Definition 5.2: H = min_k H_k with H_k = k + log_A m_k, where m_k is the least m for which GORP with parameters k
+    and m returns an optimal policy with probability at least 1/2. Lemma 5.3: T^2 A^H steps then suffice.
+
+    For each k up to `max_k`: the exact m_k where it can be computed, else the least upper bound (Appendix C, Theorem
+    5.4, in goal MDPs Theorem B.4). The result is "exact" if no k left out or only bounded can be better, as H_k >= k.
+    """
+    by_k = tuple(_at_k(problem, k) for k in range(1, problem.max_k + 1))
+    found = [entry for entry in by_k if entry.m is not None]
+    if not found:
+        reason = f"no bound for k up to {problem.max_k}: {by_k[0].upper_reason or by_k[0].theorem_reason}"
+        return EffectiveHorizon(None, None, None, None, by_k, None, reason)
+    num_actions, horizon = problem.mdp.num_actions, problem.mdp.horizon
+    best = min(found, key=lambda entry: (num_actions**entry.k * _m(entry), entry.k))
+    value = effective_horizon_of(num_actions, best.k, _m(best))
+    rivals = [entry.k for entry in by_k if entry.exact_m is None]
+    rivals += [problem.max_k + 1] if problem.max_k < horizon else []
+    is_exact = best.exact_m is not None and all(value <= k for k in rivals)
+    return EffectiveHorizon(
+        value=value,
+        k=best.k,
+        m=best.m,
+        kind="exact" if is_exact else "upper",
+        by_k=by_k,
+        sample_complexity=horizon**2 * num_actions**best.k * _m(best),
+    )
+
+
+def _m(entry: HorizonAtK) -> int:
+    assert entry.m is not None
+    return entry.m
+
+
+def _at_k(problem: Problem, k: int) -> HorizonAtK:
+    theorem = theorem_horizon(problem, k)
+    exact = _exact(problem, k)
+    tight = _appendix_c(problem, k)
+    uppers: list[tuple[int, str, Any]] = []
+    if exact.m is not None and not exact.smallest_m_verified:
+        uppers.append((exact.m, "exact laws, by bisection", exact.witness))
+    if tight.m is not None:
+        uppers.append((tight.m, f"Appendix C ({tight.method})", (tight.witness_time, tight.witness_state)))
+    if theorem.m is not None:
+        uppers.append((theorem.m, "Theorem 5.4", theorem.witness))
+    goal = goal_horizon(problem) if k == 1 else None
+    if goal is not None and goal.m is not None:
+        uppers.append((goal.m, "Theorem B.4", goal.witness))
+    upper = min(uppers, key=lambda bound: bound[0]) if uppers else None
+    exact_m = exact.m if exact.smallest_m_verified else None
+    method = "exact" if exact_m is not None else upper[1] if upper else None
+    return HorizonAtK(
+        k=k,
+        exact_m=exact_m,
+        upper_m=upper[0] if upper else None,
+        theorem_m=theorem.m,
+        method=method,
+        exact_reason=exact.reason if exact.m is None or exact_m is not None else "not every smaller m was tried",
+        upper_reason=None if upper else tight.reason,
+        theorem_reason=theorem.reason,
+        witness=exact.witness if exact_m is not None else upper[2] if upper else None,
+    )
+
+
+def _exact(problem: Problem, k: int) -> ExactHorizon:
+    if not problem.exact:
+        return ExactHorizon(k, None, None, None, None, False, "not asked for", None)
+    return exact_horizon(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)
+
+
+def _appendix_c(problem: Problem, k: int) -> AppendixCBound:
+    return appendix_c_bound(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)

@@ -1,0 +1,184 @@
+"""The exact effective horizon (Definition 5.2): the least m with which GORP(k, m) succeeds at least half the time.
+
+    H_k = k + log_A m_k,    m_k = min { m : P(GORP(k, m) returns an optimal policy) >= 1/2 }
+
+The paper bounds m_k; here it is computed. The law of a rollout's return lives on the lattice of reward units
+(`planning/returns.py`), the sum of m of them is its convolution power (`_tails_sums.py`), the chance of each of the A^k
+sequences to have the largest sum is one integral (`_choice_exact.py`), and success follows by the recursion
+
+    P(success | t, s) = sum_{a optimal} P(a chosen | t, s) P(success | t + 1, f(s, a)).
+
+Convention: among several sequences with the largest mean, GORP draws one uniformly (the pseudocode leaves it open).
+An action that begins more of the tied sequences is then chosen more often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from efhorizon.bounds._choice import Choices, TooManySequencesError, choices
+from efhorizon.bounds._choice_exact import GreedyChoices, Success
+from efhorizon.bounds._choice_fractions import affordable, success_fraction
+from efhorizon.bounds._failure_bound import FailureBound
+from efhorizon.planning.policies import ExplorationPolicy
+from efhorizon.planning.policies import exploration_policy as checked_policy
+from efhorizon.planning.returns import NoLatticeError, return_laws
+from efhorizon.planning.timeline import Timeline
+
+MAX_M = 100_000
+SCAN_POINTS = 30_000_000  # lattice points over which every m is tried, some seconds; beyond, bisection
+MAX_POINTS = 20_000_000  # lattice points of one m: some seconds
+_HOPELESS = 0.499  # a bound on success: below 1/2 by more than all rounding
+_STRIDE = 1.25  # between the m that are tried once scanning has become too long
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Where GORP fails most: the chance that its first action that is not optimal is taken here."""
+
+    time: int
+    state: int
+    failure_probability: float
+
+
+@dataclass(frozen=True)
+class ExactHorizon:
+    """m_k, with the success probabilities on both sides of the threshold."""
+
+    k: int
+    m: int | None  # None where no m was found; `reason` says why
+    success_probability: float | None  # at m, or at the largest m tried
+    previous_success_probability: float | None  # at m - 1; None where m is 1
+    error: float | None  # bound on the error of both
+    smallest_m_verified: bool  # every smaller m was tried; else m is the least between two that were
+    reason: str | None
+    witness: Witness | None
+
+
+class _UndecidedError(Exception):
+    """Success is too close to 1/2."""
+
+
+def exact_horizon(
+    timeline: Timeline,
+    k: int,
+    *,
+    exploration_policy: ArrayLike | ExplorationPolicy | None = None,
+    gamma: float = 1.0,
+    max_m: int = MAX_M,
+) -> ExactHorizon:
+    """The least m up to `max_m` with which GORP(k, m) returns an optimal policy with probability at least 1/2.
+
+    Success need not grow with m, so every m is tried from 1 on while that is cheap. After that m grows by a quarter
+    at a time, and bisection follows; it can miss a smaller m only if success crosses 1/2 more than once in between,
+    and `smallest_m_verified` is then False. Where no m can succeed, that is proved by Bennett's inequality if
+    possible. Every comparison with 1/2 holds with a proven error bound; where it cannot, success is computed as a
+    fraction.
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k}")
+    explorer = checked_policy(timeline.mdp, exploration_policy)
+    try:
+        options = choices(timeline, k, gamma=gamma)
+        laws = return_laws(timeline, options.group_ends, explorer, gamma=gamma)
+    except (NoLatticeError, TooManySequencesError) as error:
+        return _without(k, str(error))
+    greedy = GreedyChoices(options, laws)
+
+    def suffices(m: int, success: Success) -> bool:
+        if success.low < 0.5 <= success.high:
+            if not affordable(options, laws, explorer, m):
+                raise _UndecidedError(
+                    f"the success probability at m = {m} is too close to 1/2 to be told apart from it"
+                )
+            return success_fraction(options, m) * 2 >= 1
+        return success.low >= 0.5
+
+    limit = _hopeless_from(FailureBound(options, laws.moments()), max_m)
+    try:
+        m, last, success, verified = _least(greedy, suffices, max_m if limit is None else max(1, limit - 1))
+    except _UndecidedError as error:
+        return _without(k, str(error))
+    if m is None:
+        reason = f"success stays below 1/2 for every m tried up to {last}"
+        if limit is not None:
+            which = "all m" if verified else "all m tried"
+            reason = f"success stays below 1/2 for {which} below {limit}, and provably from there on"
+        elif last < max_m:
+            reason += "; larger m need too many lattice points"
+        return _result(options, None, success, None, verified, reason)
+    before = greedy.success(m - 1) if m > 1 else None
+    return _result(options, m, success, before, verified, None)
+
+
+def _hopeless_from(problem: FailureBound, max_m: int) -> int | None:
+    """An m up to max_m from which on no m can succeed half the time; None where there is no proof."""
+    if problem.success_limit(max_m) >= _HOPELESS:
+        return None
+    possible, hopeless = 0, max_m
+    while hopeless - possible > 1:
+        middle = (possible + hopeless) // 2
+        if problem.success_limit(middle) < _HOPELESS:
+            hopeless = middle
+        else:
+            possible = middle
+    return hopeless
+
+
+def _least(
+    greedy: GreedyChoices, suffices: Callable[[int, Success], bool], max_m: int
+) -> tuple[int | None, int, Success, bool]:
+    """The least m that suffices, the last m tried and its success, and whether every smaller m was tried."""
+    m, points = 1, 0
+    while True:
+        success = greedy.success(m)
+        points += success.points
+        if suffices(m, success):
+            return m, m, success, True
+        if m >= max_m:
+            return None, m, success, True
+        if points > SCAN_POINTS:
+            break
+        m += 1
+    failing = m
+    while failing < max_m and success.points < MAX_POINTS:
+        m = min(max_m, int(failing * _STRIDE) + 1)
+        success = greedy.success(m)
+        if suffices(m, success):
+            break
+        failing = m
+    else:
+        return None, failing, success, False
+    while m - failing > 1:
+        middle = (m + failing) // 2
+        attempt = greedy.success(middle)
+        if suffices(middle, attempt):
+            m, success = middle, attempt
+        else:
+            failing = middle
+    return m, m, success, False
+
+
+def _result(
+    options: Choices, m: int | None, success: Success, before: Success | None, verified: bool, reason: str | None
+) -> ExactHorizon:
+    worst = int(success.failures.argmax())
+    time, state = options.place(worst)
+    error = max((found.high - found.low) / 2 for found in (success, before) if found is not None)
+    return ExactHorizon(
+        k=options.num_steps,
+        m=m,
+        success_probability=(success.low + success.high) / 2,
+        previous_success_probability=None if before is None else (before.low + before.high) / 2,
+        error=error,
+        smallest_m_verified=verified,
+        reason=reason,
+        witness=Witness(time, state, float(success.failures[worst])),
+    )
+
+
+def _without(k: int, reason: str) -> ExactHorizon:
+    return ExactHorizon(k, None, None, None, None, False, reason, None)

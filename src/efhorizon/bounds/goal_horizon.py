@@ -1,0 +1,79 @@
+"""Goal MDPs: reward only for reaching a goal, once."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from efhorizon.bounds.problem import Problem, effective_horizon_of
+from efhorizon.bounds.registry import sample_complexity_bound
+from efhorizon.planning.sweeps import Witness
+
+_PAIRS_A_BLOCK = 1 << 16
+
+
+@dataclass(frozen=True)
+class GoalHorizon:
+    is_goal_mdp: bool
+    p: float | None  # the least chance to reach the goal from a pair from which it can be reached
+    m: int | None
+    effective_horizon: float | None
+    sample_complexity: int | None
+    witness: Witness | None  # the pair of p
+    reason: str | None = None
+
+
+@sample_complexity_bound("goal", title="goal MDP (Theorem B.4)")
+def goal_horizon(problem: Problem) -> GoalHorizon:
+    """Theorem B.4: in a goal MDP, if the exploration policy gives every action a positive probability and
+
+        P(the goal is reached | s_t, a_t) >= p    for all t and pairs (s_t, a_t) from which it can be reached,
+
+    then H <= 1 + log_A(log(2 T) / p).
+
+    Goal MDP (Definition B.3): the only reward is paid on reaching a goal, where nothing more can be got. In a table
+    that is one positive reward value, on transitions after which no reward can be got: mostly -1. The paper's reward
+    is 1; any other constant leaves every comparison between returns as it is.
+    """
+    is_goal_mdp = _is_goal_mdp(problem)
+    reason = _reason(problem) if is_goal_mdp else "not a goal MDP"
+    if reason is not None:
+        return GoalHorizon(is_goal_mdp, None, None, None, None, None, reason)
+    horizon, num_actions = problem.mdp.horizon, problem.mdp.num_actions
+    first = problem.exploration.sweeps[0]
+    if first.least_optimal is None:  # no goal can be reached in time: every policy is optimal
+        return GoalHorizon(True, None, 1, 1.0, horizon**2 * num_actions, None)
+    p = first.least_optimal_q / problem.rewards[-1]
+    episodes = math.log(2 * horizon) / p
+    m = math.ceil(episodes)
+    return GoalHorizon(
+        is_goal_mdp=True,
+        p=p,
+        m=m,
+        effective_horizon=effective_horizon_of(num_actions, 1, episodes),
+        sample_complexity=horizon**2 * num_actions * m,
+        witness=first.least_optimal,
+    )
+
+
+def _reason(problem: Problem) -> str | None:
+    if problem.gamma != 1.0:
+        return f"Theorem B.4 needs a discount of 1, and it is {problem.gamma:g}"
+    if math.isinf(problem.uniform_ratio):
+        return "the exploration policy gives some action no chance"
+    return None
+
+
+def _is_goal_mdp(problem: Problem) -> bool:
+    mdp, line = problem.mdp, problem.timeline
+    if problem.rewards[0] < 0 or len([reward for reward in problem.rewards if reward != 0]) != 1:
+        return False
+    paying = mdp.reward_values != 0
+    future = problem.optimal.values.numbers > 0
+    for start in range(0, line.num_pairs, _PAIRS_A_BLOCK):
+        block = slice(start, start + _PAIRS_A_BLOCK)
+        successors = line.successors[block]
+        more = future[successors] & (successors >= 0) & paying[mdp.reward_codes[line.states[block]]]
+        if more.any():
+            return False
+    return True

@@ -1,0 +1,61 @@
+"""The effective horizon by the gap of Q^k."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from efhorizon.bounds.problem import Problem, effective_horizon_of
+from efhorizon.planning.sweeps import Witness
+
+_ROUND_UP = 1 + 2.0**-48  # more than the roundings of the formula itself; that of the gap is in the hardness already
+
+
+@dataclass(frozen=True)
+class TheoremHorizon:
+    k: int
+    m: int | None  # episodes for each action sequence
+    episodes: float | None  # the same before it is rounded up to an integer
+    effective_horizon: float | None
+    sample_complexity: int | None
+    witness: Witness | None  # the pair that decides
+    reason: str | None = None
+
+
+def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
+    """Theorem 5.4: if the MDP is k-QVI-solvable and no reward is negative, then
+
+        H_k <= k + max_{t, s in S^opt_t, a} log_A(Q^k_t(s, a) V*_t(s) / gap^k_t(s)^2) + log_A(6 log(2 T A^k))
+
+    where S^opt_t are the states that some optimal policy visits at time t, and gap^k_t(s) is the difference between the
+    largest Q^k_t(s, .) and the largest that is not equal to it. m is A to the last two terms, rounded up. A state
+    without a gap (all actions tie) asks for no episodes.
+    """
+    sweep = problem.sweep(k)
+    reason = _reason(problem, k)
+    if reason is not None or sweep is None:
+        return TheoremHorizon(k, None, None, None, None, None if sweep is None else sweep.failure, reason)
+    num_actions, horizon = problem.mdp.num_actions, problem.mdp.horizon
+    episodes = 6 * math.log(2 * horizon * num_actions**k) * sweep.hardness * _ROUND_UP
+    m = max(1, math.ceil(episodes))
+    return TheoremHorizon(
+        k=k,
+        m=m,
+        episodes=episodes,
+        effective_horizon=effective_horizon_of(num_actions, k, episodes),
+        sample_complexity=horizon**2 * num_actions**k * m,
+        witness=sweep.hardest,
+    )
+
+
+def _reason(problem: Problem, k: int) -> str | None:
+    if problem.rewards[0] < 0:
+        return f"Theorem 5.4 needs nonnegative rewards, and there is a reward of {problem.rewards[0]:g}"
+    sweep = problem.sweep(k)
+    if sweep is None or k > problem.max_k:
+        return f"k = {k} was not looked at"
+    if not sweep.solvable:
+        return f"not {k}-QVI-solvable" + (" as far as float64 can tell" if sweep.undecided else "")
+    if math.isinf(sweep.hardness):
+        return "a gap is too small for float64 to tell it from 0"
+    return None

@@ -1,0 +1,53 @@
+"""The paper's settings (Appendix F), as constants: which runs make up the sample complexity of an algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, get_args
+
+from efhorizon.errors import EfhorizonError
+
+Algorithm = Literal["ppo", "dqn", "gorp"]
+ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+Backend = Literal["table", "sb3"]
+BACKENDS: tuple[Backend, ...] = get_args(Backend)
+
+SEEDS = 5
+STEPS = 5_000_000
+EVALUATION_INTERVAL = 10_000
+TRAINING_WINDOW = 100  # episodes; PPO's second rule
+PAPER = "paper"  # every setting of an algorithm
+
+# algorithm: name of a setting: what it sets; all else is the default of the algorithm's settings
+SETTINGS: Mapping[Algorithm, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "ppo": MappingProxyType({"rollout128": {"rollout_length": 128}, "rollout1280": {"rollout_length": 1280}}),
+        "dqn": MappingProxyType(
+            {"exploration0.1": {"exploration_fraction": 0.1}, "exploration1": {"exploration_fraction": 1.0}}
+        ),
+        "gorp": MappingProxyType({"k1": {"k": 1}, "k2": {"k": 2}, "k3": {"k": 3}}),
+    }
+)
+
+MINIGRID_GAMMA, GAMMA = 0.99, 1.0  # PPO and DQN learn little on MiniGrid without a discount
+
+
+class UnknownSettingError(EfhorizonError):
+    """No setting has this name; the message is one line for the user."""
+
+
+def discount(suite: str) -> float:
+    return MINIGRID_GAMMA if suite == "minigrid" else GAMMA
+
+
+def named_settings(algorithm: Algorithm, names: str = PAPER) -> dict[str, dict[str, Any]]:
+    """Settings by name: `paper` for all of them, or some, separated by commas."""
+    known = SETTINGS[algorithm]
+    wanted = list(known) if names == PAPER else [name.strip() for name in names.split(",")]
+    for name in wanted:
+        if name not in known:
+            raise UnknownSettingError(
+                f"{algorithm} has no setting called {name!r}; there are: {PAPER} (all) {' '.join(known)}"
+            )
+    return {name: dict(known[name]) for name in wanted}

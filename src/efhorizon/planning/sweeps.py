@@ -1,0 +1,149 @@
+"""Q-value iteration and greedy policies: Q' = QVI(Q), and whether every policy greedy with respect to it is optimal.
+
+    Q'_t(s, a) = R(s, a) + gamma max_a' Q_{t+1}(f(s, a), a')
+
+A policy is optimal if its return from the start state is (section 2 of the paper), so what it would do in states that
+it never reaches does not matter. Every greedy policy is therefore optimal if and only if, in every state that some
+greedy policy reaches from the start, all greedy actions are optimal: if one is not, the policy that goes there and
+takes it loses; if all are, none ever loses. That is what a sweep checks, forward from the start.
+
+Sweeps run in place: Q'_t needs V_{t+1} as it was, so a pass with ascending time may overwrite V_t. With k steps to go
+or fewer, Q^k is Q*: its greedy actions are the optimal ones, and later sweeps need not look there again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from efhorizon.planning import _layer_kernels as kernels
+from efhorizon.planning._threads import on_layer
+from efhorizon.planning.timeline import Timeline
+from efhorizon.planning.values import OptimalValues, Values, action_values, relative_error
+
+
+@dataclass(frozen=True)
+class Witness:
+    """A pair (time, state) that decides a result, with its values as rewards; time counts from 0."""
+
+    time: int
+    state: int
+    pair: int
+    q_values: tuple[float, ...]  # [A], of the Q-function at hand
+    optimal_q_values: tuple[float, ...]  # [A]
+    optimal_value: float
+    gap: float | None  # best minus second-best of the Q-function; None where all actions tie
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """What one Q-function says: k = 1 for the first."""
+
+    k: int
+    solvable: bool  # every greedy policy is optimal
+    failure: Witness | None  # the first pair of a greedy policy where a greedy action is not optimal
+    undecided: bool  # not solvable only because floats cannot order some values
+    hardest: Witness | None  # where max_a Q V* / gap^2 is largest, over pairs of optimal policies; None: see gaps_until
+    hardness: float  # that ratio, rounded up; 0 where no pair has a gap, infinite where floats cannot tell a gap from 0
+    least_optimal: Witness | None  # where an optimal action has the smallest Q, over pairs of optimal policies, V* > 0
+    least_optimal_q: float  # that Q, as a reward
+
+
+def sweeps(
+    timeline: Timeline, optimal: OptimalValues, initial: Values, *, gaps_until: int | None = None
+) -> Iterator[Sweep]:
+    """Sweeps for k = 1 .. T, where Q^1_t(s, a) = R(s, a) + gamma V_{t+1}(s') with V = initial, which is overwritten.
+
+    Gaps take longer; they are looked at for k up to `gaps_until` only, if that is given.
+    """
+    horizon = timeline.mdp.horizon
+    for k in range(1, horizon + 1):
+        yield _sweep(k, timeline, optimal, initial, with_gaps=k <= (horizon if gaps_until is None else gaps_until))
+
+
+def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *, with_gaps: bool) -> Sweep:
+    sizes = np.diff(timeline.starts)
+    width = int(sizes.max())
+    verdict, hardness, least = np.empty(width, np.uint8), np.empty(width), np.empty(width)
+    greedy, greedy_next = np.ones(1, np.uint8), np.empty(0, np.uint8)
+    failure: Witness | None = None
+    undecided, largest, smallest = False, 0.0, np.inf
+    hardest: Witness | None = None
+    least_optimal: Witness | None = None
+    horizon = timeline.mdp.horizon
+    for time in range(horizon if with_gaps else horizon - k + 1):
+        layer = timeline.layer(time)
+        size = int(sizes[time])
+        greedy_next = np.zeros(int(sizes[time + 1]) if time + 1 < len(sizes) else 0, np.uint8)
+        following = _Row(timeline, optimal, values, time)
+        on_layer(
+            kernels.greedy_sweep,
+            layer,
+            timeline.successors,
+            timeline.states,
+            timeline.mdp.reward_codes,
+            values.kernel_scale(),
+            relative_error(timeline, values, time),
+            values.numbers,
+            values.residues,
+            values.magnitudes,
+            optimal.values.numbers,
+            optimal.actions,
+            optimal.reached,
+            with_gaps,
+            greedy,
+            greedy_next,
+            verdict,
+            hardness,
+            least,
+        )
+        if size and failure is None and verdict[:size].any():
+            place = int(np.flatnonzero(verdict[:size])[0])
+            failure, undecided = following.witness(place), verdict[place] == kernels.UNCERTAIN
+        if size and with_gaps and hardness[:size].max() > largest:
+            place = int(hardness[:size].argmax())
+            largest, hardest = float(hardness[place]), following.witness(place)
+        if size and with_gaps and least[:size].min() < smallest:
+            place = int(least[:size].argmin())
+            smallest, least_optimal = float(least[place]), following.witness(place)
+        greedy = greedy_next
+    return Sweep(
+        k=k,
+        solvable=failure is None,
+        failure=failure,
+        undecided=undecided,
+        hardest=hardest,
+        hardness=largest,
+        least_optimal=least_optimal,
+        least_optimal_q=values.scale.reward(smallest),
+    )
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Witnesses of one layer, while the next layer still holds the previous values."""
+
+    timeline: Timeline
+    optimal: OptimalValues
+    values: Values
+    time: int
+
+    def witness(self, place: int) -> Witness:
+        pair = self.timeline.layer(self.time).start + place
+        row = action_values(self.timeline, self.values, pair)
+        best_row = action_values(self.timeline, self.optimal.values, pair)
+        error = relative_error(self.timeline, self.values, self.time)
+        best = row.max()
+        below = row[best - row > 2 * error * abs(best)]
+        reward = self.values.scale.reward
+        return Witness(
+            time=self.time,
+            state=int(self.timeline.states[pair]),
+            pair=pair,
+            q_values=tuple(reward(q) for q in row.tolist()),
+            optimal_q_values=tuple(reward(q) for q in best_row.tolist()),
+            optimal_value=self.optimal.values.reward(pair),
+            gap=reward((best - below.max()).item()) if len(below) else None,
+        )

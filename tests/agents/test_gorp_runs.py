@@ -1,0 +1,141 @@
+"""GORP on tables: its chance of success against exact fractions, its counting, its random numbers."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from gorp_twin import Twin, close, tiny_mdp
+from toy_mdps import random_mdp
+
+from efhorizon import EfhorizonError, TabularMDP, examples
+from efhorizon.agents._kernels import drawn_below
+from efhorizon.agents._runs import InvalidSettingError, streams
+from efhorizon.agents.gorp import gorp
+from efhorizon.bounds.exact_horizon import exact_horizon
+from efhorizon.planning.timeline import timeline
+
+RUNS = 20_000
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("k", "m"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_success_rate_matches_the_exact_probability(seed: int, k: int, m: int) -> None:
+    mdp = tiny_mdp(seed)
+    exact = float(Twin(mdp).success(k, m))
+    assert close(gorp(mdp, k=k, m=m, runs=RUNS, rng=np.random.default_rng(seed)).success_rate, exact, RUNS)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_success_rate_with_an_exploration_policy(seed: int) -> None:
+    mdp = tiny_mdp(seed, num_actions=2)
+    policy = np.array([[0.25, 0.75], [1.0, 0.0], [0.5, 0.5], [0.125, 0.875], [0.75, 0.25]])
+    exact = float(Twin(mdp, policy).success(1, 2))
+    for given in (policy, np.repeat(policy[None], mdp.horizon, axis=0)):
+        rng = np.random.default_rng(seed)
+        result = gorp(mdp, k=1, m=2, runs=RUNS, rng=rng, exploration_policy=given)
+        assert close(result.success_rate, exact, RUNS)
+
+
+@pytest.mark.parametrize("mdp", [examples.sparse_rewards(5), examples.delayed_rewards(5, 3), examples.dense_rewards(7)])
+def test_success_rate_at_the_exact_m(mdp: TabularMDP) -> None:
+    """The exact effective horizon and GORP agree, so they break ties alike."""
+    exact = exact_horizon(timeline(mdp), 1)
+    assert exact.m is not None
+    assert exact.success_probability is not None
+    result = gorp(mdp, k=1, m=exact.m, runs=RUNS, rng=np.random.default_rng(0))
+    assert close(result.success_rate, exact.success_probability, RUNS)
+
+
+def test_a_policy_over_time() -> None:
+    """In time 0 the second action ends the episode; from time 1 on the policy never takes what pays."""
+    mdp = TabularMDP([[0, -1]], [[0.0, 1.0]], 3)
+    policy = np.array([[[0.5, 0.5]], [[1.0, 0.0]], [[1.0, 0.0]]])
+    result = gorp(mdp, k=1, m=5, runs=50, rng=np.random.default_rng(0), exploration_policy=policy)
+    assert result.actions[:, 0].tolist() == [1] * 50  # waiting looks worthless
+
+
+def test_large_m_finds_the_limit() -> None:
+    """As m grows GORP does what the exploration policy's Q-function says."""
+    mdp = examples.worst_case_qvi(5)
+    rng = np.random.default_rng(0)
+    assert [gorp(mdp, k=k, m=2000, runs=20, rng=rng).success_rate for k in (1, 2, 3, 4, 5)] == [0, 0, 0, 0, 1]
+    assert gorp(examples.dense_rewards(8, 3), k=1, m=50, runs=100, rng=rng).success_rate == 1
+    assert gorp(examples.delayed_rewards(8, 3), k=1, m=200, runs=100, rng=rng).success_rate == 1
+
+
+def test_counting() -> None:
+    mdp = examples.sparse_rewards(6, 3)
+    result = gorp(mdp, k=2, m=7, runs=5, rng=np.random.default_rng(0))
+    assert result.timesteps == 6**2 * 3**2 * 7
+    assert (result.steps_played <= result.timesteps).all()
+    assert (result.optimal_return, result.num_runs, result.actions.shape) == (1.0, 5, (5, 6))
+
+
+def test_returns_are_exact_sums() -> None:
+    """Ten times 0.1 is 1, which a sum of floats is not."""
+    transitions = [[1, -1]] + [[state + 1] * 2 for state in range(1, 9)] + [[-1, -1]]
+    mdp = TabularMDP(transitions, [[0.1, 1.0]] + [[0.1, 0.1]] * 9, 12)
+    result = gorp(mdp, k=1, m=3, runs=200, rng=np.random.default_rng(0))
+    assert result.success_rate == 1
+    assert set(result.returns) == {1.0}
+    assert set(result.actions[:, 0]) == {0, 1}
+
+
+def test_rewards_without_a_unit() -> None:
+    mdp = TabularMDP([[-1, -1, -1]], [[1e-12, 1.0, 3.3e7]], 1)
+    assert mdp.reward_units() is None
+    assert gorp(mdp, k=1, m=1, runs=20, rng=np.random.default_rng(0)).returns.tolist() == pytest.approx([3.3e7] * 20)
+
+
+def test_reproducible_whatever_the_threads(rng: np.random.Generator) -> None:
+    mdp = random_mdp(rng, 20, 3, 10)
+    first = gorp(mdp, k=1, m=3, runs=64, rng=np.random.default_rng(1))
+    threads = numba.get_num_threads()
+    try:
+        numba.set_num_threads(1)
+        second = gorp(mdp, k=1, m=3, runs=64, rng=np.random.default_rng(1))
+    finally:
+        numba.set_num_threads(threads)
+    assert (first.actions == second.actions).all()
+    assert (first.steps_played == second.steps_played).all()
+    third = gorp(mdp, k=1, m=3, runs=64, rng=np.random.default_rng(2))
+    assert (first.actions != third.actions).any()
+
+
+def test_streams_have_increments_of_many_bits() -> None:
+    words = streams(np.random.default_rng(0), 5000)
+    increments = words[:, 1].tolist()
+    assert all(increment % 2 for increment in increments)
+    assert min((increment ^ (increment >> 1)).bit_count() for increment in increments) >= 24
+    assert len(set(words[:, 0].tolist())) == 5000
+
+
+def test_random_numbers_are_uniform() -> None:
+    words = streams(np.random.default_rng(0), 1)[0]
+    counts = np.bincount([drawn_below(words, 6) for _ in range(60_000)], minlength=6)
+    assert ((counts - 10_000) ** 2 / 10_000).sum() < 20.5  # chi-squared with 5 degrees of freedom, p = 0.001
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"k": 0}, "k must be a positive integer, got 0"),
+        ({"k": 7}, "k must be at most the horizon 6, got 7"),
+        ({"m": 0}, "m must be a positive integer, got 0"),
+        ({"m": 1.5}, "m must be a positive integer, got 1.5"),
+        ({"runs": -1}, "runs must be a positive integer, got -1"),
+        ({"m": 2**62}, "may not fit in 64 bits"),
+    ],
+)
+def test_bad_settings(settings: dict[str, int], message: str) -> None:
+    with pytest.raises(InvalidSettingError, match=message):
+        gorp(examples.dense_rewards(6), rng=np.random.default_rng(0), **{"k": 1, "m": 1, "runs": 1, **settings})
+
+
+def test_too_many_sequences_and_unfinished_tables() -> None:
+    with pytest.raises(InvalidSettingError, match=r"3\^40 action sequences are too many"):
+        gorp(examples.dense_rewards(50, 3), k=40, m=1, rng=np.random.default_rng(0))
+    unfinished = TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True])
+    with pytest.raises(EfhorizonError, match="unfinished"):
+        gorp(unfinished, k=1, m=1, rng=np.random.default_rng(0))

@@ -1,0 +1,63 @@
+"""GORP by the letter of Algorithm 1, many runs at once: nothing shared with the code under test."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from efhorizon import TabularMDP
+
+
+def simulated_success(mdp: TabularMDP, k: int, m: int, runs: int, seed: int) -> float:
+    """The share of runs of GORP(k, m) that end with the optimal return, ties drawn uniformly among sequences."""
+    units = mdp.reward_units()
+    assert units is not None
+    rewards = units[0][mdp.reward_codes]
+    optimal = np.zeros(mdp.num_states + 1, np.int64)  # the last entry is for transition -1
+    for _ in range(mdp.horizon):
+        optimal[:-1] = (rewards + optimal[mdp.transitions]).max(axis=1)
+    return float(_runs(mdp.transitions, rewards, mdp.horizon, k, m, runs, seed, optimal[0]))
+
+
+@njit(cache=True)
+def _runs(
+    transitions: NDArray[np.int32],
+    rewards: NDArray[np.int64],
+    horizon: int,
+    k: int,
+    m: int,
+    runs: int,
+    seed: int,
+    optimal: int,
+) -> float:
+    np.random.seed(seed)
+    num_actions = transitions.shape[1]
+    successes = 0
+    for _ in range(runs):
+        state, earned = 0, 0
+        for time in range(horizon):
+            best, ties, chosen = 0, 0, 0
+            for sequence in range(num_actions**k):
+                total = 0
+                for _ in range(m):
+                    here, code = state, sequence
+                    for step in range(horizon - time):
+                        if here < 0:
+                            break
+                        action = code % num_actions if step < k else np.random.randint(num_actions)
+                        code //= num_actions
+                        total += rewards[here, action]
+                        here = transitions[here, action]
+                if ties == 0 or total > best:
+                    best, ties, chosen = total, 1, sequence % num_actions
+                elif total == best:
+                    ties += 1
+                    if np.random.randint(ties) == 0:
+                        chosen = sequence % num_actions
+            earned += rewards[state, chosen]
+            state = transitions[state, chosen]
+            if state < 0:
+                break
+        successes += earned == optimal
+    return successes / runs

@@ -1,0 +1,244 @@
+"""Appendix C: the linear program, the four methods against exact chances, exact <= upper, published figures."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gorp_simulation import simulated_success
+from scipy.optimize import linprog
+from toy_mdps import random_mdp
+
+from efhorizon import TabularMDP, load
+from efhorizon.bounds import _failure, _failure_bound
+from efhorizon.bounds._choice import choices
+from efhorizon.bounds._choice_exact import GreedyChoices
+from efhorizon.bounds._failure_bound import FailureBound
+from efhorizon.bounds._failure_methods import UNUSED
+from efhorizon.bounds._tails import NUM_COLUMNS, berry_esseen_error, exponent
+from efhorizon.bounds.appendix_c import appendix_c_bound, least_certified
+from efhorizon.bounds.exact_horizon import exact_horizon
+from efhorizon.bounds.problem import problem
+from efhorizon.bounds.theorem_horizon import theorem_horizon
+from efhorizon.planning.returns import return_laws, return_moments
+from efhorizon.planning.timeline import timeline
+
+REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "bridge"
+
+
+def goal_mdp(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
+    """The same transitions, and a few payments of 1 that end the episode: returns are 0 or 1."""
+    pays = rng.random(mdp.transitions.shape) < 0.2
+    return TabularMDP(np.where(pays, -1, mdp.transitions), pays.astype(float), mdp.horizon)
+
+
+def random_problem(rng: np.random.Generator, trial: int) -> TabularMDP:
+    mdp = random_mdp(rng, int(rng.integers(2, 8)), int(rng.integers(2, 4)), int(rng.integers(2, 7)))
+    return goal_mdp(rng, mdp) if trial % 3 == 0 else mdp
+
+
+def test_the_knapsack_solves_the_linear_program(rng: np.random.Generator) -> None:
+    for _ in range(200):
+        num_actions = int(rng.integers(2, 6))
+        chances = rng.dirichlet(np.ones(num_actions))
+        lower = chances * rng.random(num_actions)
+        upper = np.minimum(1, chances + rng.random(num_actions) * 0.5)
+        following = rng.integers(-2, 3, num_actions).astype(np.int32)
+        following[0] = 0
+        others = following == -2
+        cap = min(1.0, chances[others].sum() + rng.random() * 0.3)
+        after = np.append(rng.random(3), 0.0)
+        failures = np.where(others, 1.0, after[np.maximum(following, -1)])
+        solution = np.empty(num_actions)
+        value = _failure._knapsack(following, lower, upper, cap, after[:3], solution)
+        expected = linprog(
+            -failures,
+            A_ub=[others.astype(float)],
+            b_ub=[cap],
+            A_eq=[np.ones(num_actions)],
+            b_eq=[1.0],
+            bounds=list(zip(lower, upper, strict=True)),
+        )
+        assert value == pytest.approx(-expected.fun, abs=1e-9)
+        assert solution.sum() == pytest.approx(1)
+        assert solution @ failures == pytest.approx(value)
+
+
+@pytest.mark.parametrize("uniform_ties", [True, False])
+def test_every_method_contains_the_exact_chances(rng: np.random.Generator, uniform_ties: bool) -> None:
+    counted = np.zeros(4, np.int64)
+    for trial in range(40):
+        plan = timeline(random_problem(rng, trial))
+        k = 1 + trial % 2
+        options = choices(plan, k)
+        greedy = GreedyChoices(options, return_laws(plan, options.group_ends))
+        bound = FailureBound(options, return_moments(plan, options.group_ends), uniform_ties=uniform_ties)
+        merged, two_point = bound._options, bound._two_point
+        if trial % 6 == 0:
+            two_point = np.zeros_like(two_point)  # the other methods have to hold for binomial laws too
+        num_choices, num_actions = merged.following.shape
+        lower, upper = np.empty((2, num_choices, _failure.NUM_METHODS, num_actions))
+        cap = np.empty((num_choices, _failure.NUM_METHODS))
+        for m in (1, 2, 7, 40, 900):
+            exact = greedy.probabilities(m)[0]
+            others = np.where(merged.following == -2, exact, 0).sum(axis=1)
+            _failure.method_bounds(
+                float(m), bound._relative_error, uniform_ties, 0, num_choices,
+                merged.group_starts, bound._groups, two_point,
+                merged.arm_starts, merged.arm_groups, merged.arm_actions, merged.arm_counts,
+                _failure_bound._TAIL_LEVELS, _failure_bound._NORMAL_POINTS, lower, upper, cap,
+            )  # fmt: skip
+            for method in range(_failure.NUM_METHODS):
+                used = cap[:, method] != UNUSED
+                counted[method] += used.sum()
+                assert (lower[used, method] <= exact[used] + 1e-9).all()
+                assert (upper[used, method] >= exact[used] - 1e-9).all()
+                assert (cap[used, method] >= others[used] - 1e-9).all()
+            assert bound(m).failure >= 1 - greedy.success(m).high - 1e-9
+    assert (counted > 300).all()
+
+
+def test_exact_is_at_most_upper(rng: np.random.Generator) -> None:
+    compared = 0
+    for trial in range(60):
+        plan = timeline(random_problem(rng, trial))
+        k = 1 + trial % 2
+        upper = appendix_c_bound(plan, k)
+        assert (upper.m is None) == (upper.reason is not None)
+        if upper.m is not None and upper.m <= 300:
+            exact = exact_horizon(plan, k, max_m=upper.m)
+            assert exact.m is not None
+            assert exact.m <= upper.m
+            compared += 1
+    assert compared >= 40
+
+
+def test_upper_is_at_most_theorem(rng: np.random.Generator) -> None:
+    """Also where an optimal policy visits states in which greed fails, but greed itself does not go there."""
+    compared = 0
+    for _ in range(80):
+        mdp = random_mdp(rng, int(rng.integers(2, 9)), int(rng.integers(2, 4)), int(rng.integers(2, 8)))
+        rewards = rng.choice([0.0, 0.0, 1.0, 2.0, 0.5, 7.0], size=mdp.transitions.shape)
+        task = problem(TabularMDP(mdp.transitions, rewards, mdp.horizon))
+        theorem = theorem_horizon(task, 1)
+        if theorem.m is not None:
+            upper = appendix_c_bound(task.timeline, 1)
+            assert upper.m is not None
+            assert upper.m <= theorem.m
+            compared += 1
+    assert compared >= 50
+
+
+def test_success_limits_hold_for_every_larger_m(rng: np.random.Generator) -> None:
+    proved = 0
+    for trial in range(40):
+        plan = timeline(random_problem(rng, trial))
+        options = choices(plan, 1)
+        laws = return_laws(plan, options.group_ends)
+        bound, greedy = FailureBound(options, laws.moments()), GreedyChoices(options, laws)
+        for m in (3, 30, 300):
+            limit = bound.success_limit(m)
+            assert all(greedy.success(later).low <= limit + 1e-12 for later in (m, m + 1, 2 * m))
+            proved += limit < 0.5
+    assert proved >= 5
+
+
+def test_bennett_is_at_least_bernstein() -> None:
+    for deviation in np.geomspace(1e-12, 1, 50):
+        for variance in np.geomspace(1e-12, 0.25, 20):
+            bernstein = deviation**2 / (2 * variance + 2 * deviation / 3)
+            assert exponent(deviation, variance, 1.0) >= bernstein * (1 - 1e-9)
+
+
+def test_berry_esseen_of_a_fair_coin() -> None:
+    """r = 1: 0.33554 (1 + 0.415) = 0.4748, Shevtsova's constant."""
+    coin = np.zeros(NUM_COLUMNS)
+    coin[:6] = 0.0, 1.0, 0.5, 0.5, 0.25, 0.125
+    assert berry_esseen_error(coin, 100.0) == pytest.approx(0.04748, rel=1e-3)
+
+
+def lock(length: int, num_actions: int = 2, prize: float = 1.0) -> TabularMDP:
+    """One right sequence; the prize or nothing, on top of 1 for each right action so that no law is binomial."""
+    transitions = np.full((length, num_actions), -1)
+    transitions[:-1, 0] = np.arange(1, length)
+    rewards = np.zeros(transitions.shape)
+    rewards[:, 0] = 1.0
+    rewards[-1, 0] += prize
+    return TabularMDP(transitions, rewards, length)
+
+
+def sparse_lock(length: int) -> TabularMDP:
+    mdp = lock(length)
+    rewards = np.zeros(mdp.transitions.shape)
+    rewards[-1, 0] = 1.0
+    return TabularMDP(mdp.transitions, rewards, length)
+
+
+def test_m_far_beyond_any_enumeration() -> None:
+    """2^-79 at the first step: m is of the order 2^79, found by Bennett's inequality in a few evaluations."""
+    bound = appendix_c_bound(timeline(sparse_lock(80)), 1)
+    assert bound.m is not None
+    assert 2**76 < bound.m < 2**86
+    assert bound.failure_bound is not None
+    assert bound.failure_bound < 0.5
+    beyond = appendix_c_bound(timeline(sparse_lock(400)), 1)
+    assert beyond.m is None
+    assert beyond.reason is not None
+    assert "10^100" in beyond.reason
+
+
+def test_ties_in_the_mean_are_not_broken_by_rounding() -> None:
+    """Actions 0 and 1 lead to the same mean, 1/3 (2/3) and 1/9 (2): only rounding tells them apart, no m does."""
+    transitions = [[1, 2, -1], [-1, -1, -1], [3, -1, -1], [-1, -1, -1]]
+    rewards = [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 0.0], [9.0, 0.0, 0.0]]
+    bound = appendix_c_bound(timeline(TabularMDP(transitions, rewards, 3)), 1)
+    assert bound.m is None
+
+
+def test_discounted_gorp() -> None:
+    """gamma = 1/2 on a dense lock: certified m make simulated GORP succeed; undiscounted optimal play is the same."""
+    mdp = lock(5)
+    bound = appendix_c_bound(timeline(mdp), 1, gamma=0.5)
+    assert bound.m is not None
+    plain = appendix_c_bound(timeline(mdp), 1)
+    assert plain.m is not None
+    assert simulated_success(mdp, 1, plain.m, 2000, seed=0) >= 0.5 - 4 * 0.5 / math.sqrt(2000)
+
+
+def test_bad_k_is_named() -> None:
+    with pytest.raises(ValueError, match="got 0"):
+        appendix_c_bound(timeline(lock(3)), 0)
+
+
+# name: published m for k = 1, 2, ...; what can be certified with uniform ties, and however ties are broken
+GOLDEN = {
+    "freeway_10_fs30": ((37, 61), (18, 6), (38, 14)),
+    "maze_easy_l0_30_fs1": ((2,), (1,), (3,)),
+    "MiniGrid-KeyCorridorS3R1-v0": ((244,), (28,), (297,)),
+}
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason="the reference tables are not here")
+@pytest.mark.parametrize("name", GOLDEN)
+def test_published_figures(name: str) -> None:
+    plan = timeline(load(REFERENCE / name / "consolidated.npz"))
+    published, uniform, any_ties = GOLDEN[name]
+    for k, at_most in enumerate(published, start=1):
+        bound = appendix_c_bound(plan, k)
+        assert bound.m is not None
+        assert bound.m <= 1.01 * at_most
+        assert bound.m == uniform[k - 1]
+        assert bound.method == "binomial"
+    if plan.num_pairs < 1000:
+        for k, expected in enumerate(any_ties, start=1):
+            options = choices(plan, k)
+            tie_free = FailureBound(options, return_moments(plan, options.group_ends), uniform_ties=False)
+            assert least_certified(tie_free) == expected
+
+
+def test_a_table_built_here(minigrid_tables: dict[str, TabularMDP]) -> None:
+    """The paper prints H <= 1.64 = 1 + log_3 2 for MiniGrid-Empty-5x5."""
+    bound = appendix_c_bound(timeline(minigrid_tables["MiniGrid-Empty-5x5-v0"]), 1)
+    assert bound.m == 1

@@ -1,0 +1,127 @@
+"""Laws and moments of returns against enumeration of all action sequences in fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+from toy_mdps import random_mdp
+
+from efhorizon import TabularMDP
+from efhorizon.planning.returns import NoLatticeError, ReturnMoments, return_laws, return_moments
+from efhorizon.planning.timeline import Timeline, timeline
+
+
+def enumerated_law(plan: Timeline, pair: int, policy: np.ndarray | None, gamma: Fraction) -> dict[Fraction, Fraction]:
+    """The law of the return in reward units from one pair: all action sequences, one by one."""
+    mdp = plan.mdp
+    units = mdp.reward_units()
+    assert units is not None
+    law: dict[Fraction, Fraction] = {}
+    time = plan.time_of(pair)
+    for sequence in product(range(mdp.num_actions), repeat=mdp.horizon - time):
+        state, chance, total = int(plan.states[pair]), Fraction(1), Fraction(0)
+        for step, action in enumerate(sequence):
+            if state >= 0:
+                total += gamma**step * int(units[0][mdp.reward_codes[state, action]])
+            row = None if policy is None or state < 0 else policy[time + step, state]
+            chance *= Fraction(1, mdp.num_actions) if row is None else Fraction(float(row[action]))
+            state = int(mdp.transitions[state, action]) if state >= 0 else -1
+        law[total] = law.get(total, Fraction(0)) + chance
+    return {value: chance for value, chance in law.items() if chance}
+
+
+def check_moments(moments: ReturnMoments, i: int, law: dict[Fraction, Fraction]) -> None:
+    mean = sum(value * chance for value, chance in law.items())
+    central = [sum(chance * abs(value - mean) ** n for value, chance in law.items()) for n in range(5)]
+    assert moments.least[i] == pytest.approx(float(min(law)), rel=1e-12, abs=1e-12)
+    assert moments.largest[i] == pytest.approx(float(max(law)), rel=1e-12, abs=1e-12)
+    assert moments.above[i] == pytest.approx(float(mean - min(law)), rel=1e-12, abs=1e-13)
+    assert moments.below[i] == pytest.approx(float(max(law) - mean), rel=1e-12, abs=1e-13)
+    assert moments.variance[i] == pytest.approx(float(central[2]), rel=1e-10, abs=1e-13)
+    assert moments.fourth[i] == pytest.approx(float(central[4]), rel=1e-10, abs=1e-13)
+    assert moments.third_absolute[i] >= float(central[3]) * (1 - 1e-10) - 1e-13
+    if moments.two_point[i]:
+        assert len(law) <= 2
+        assert moments.third_absolute[i] == pytest.approx(float(central[3]), rel=1e-10, abs=1e-13)
+
+
+def dyadic_policy(rng: np.random.Generator, mdp: TabularMDP) -> np.ndarray:
+    """A random policy [T, S, A] whose probabilities are multiples of 1/64, some of them 0: rows sum to 1 exactly."""
+    shares = rng.multinomial(64, np.full(mdp.num_actions, 1 / mdp.num_actions), (mdp.horizon, mdp.num_states))
+    zero = rng.random((mdp.horizon, mdp.num_states)) < 0.2
+    shares[zero] = 0
+    shares[zero, 0] = 64
+    return shares / 64
+
+
+@pytest.mark.parametrize("given_policy", [False, True])
+def test_laws_and_moments_are_those_of_all_action_sequences(rng: np.random.Generator, given_policy: bool) -> None:
+    for _ in range(12):
+        mdp = random_mdp(rng, num_states=5, num_actions=int(rng.integers(1, 4)), horizon=4)
+        policy = dyadic_policy(rng, mdp) if given_policy else None
+        plan = timeline(mdp)
+        pairs = np.arange(-1, plan.num_pairs)
+        laws = return_laws(plan, pairs, policy)
+        moments = return_moments(plan, pairs, policy)
+        for i, pair in enumerate(pairs):
+            expected = enumerated_law(plan, pair, policy, Fraction(1)) if pair >= 0 else {Fraction(0): Fraction(1)}
+            offset, mass = laws.law(i)
+            found = {offset + j: probability for j, probability in enumerate(mass) if probability}
+            assert set(found) == set(expected)
+            for value, chance in expected.items():
+                assert found[int(value)] == pytest.approx(float(chance), rel=laws.relative_error)
+            check_moments(moments, i, expected)
+            check_moments(laws.moments(), i, expected)
+        assert (moments.two_point == laws.moments().two_point).all()
+
+
+def test_discounted_moments(rng: np.random.Generator) -> None:
+    for _ in range(6):
+        mdp = random_mdp(rng, num_states=4, num_actions=2, horizon=4)
+        plan = timeline(mdp)
+        moments = return_moments(plan, np.arange(plan.num_pairs), gamma=0.5)
+        for pair in range(plan.num_pairs):
+            law = enumerated_law(plan, pair, None, Fraction(1, 2))
+            if not moments.two_point[pair]:
+                check_moments(moments, pair, law)
+
+
+def test_tiny_probabilities_keep_their_digits() -> None:
+    """A lock of 20 right actions of 6: the mean return is 6^-20, of which no digit may be lost."""
+    length = 20
+    transitions = np.full((length, 6), -1)
+    transitions[:-1, 0] = np.arange(1, length)
+    rewards = np.zeros((length, 6))
+    rewards[-1, 0] = 1
+    plan = timeline(TabularMDP(transitions, rewards, length))
+    moments = return_moments(plan, [0])
+    assert moments.above[0] == pytest.approx(6.0**-20, rel=1e-13)
+    assert moments.variance[0] == pytest.approx(6.0**-20, rel=1e-13)
+    assert moments.third_absolute[0] == pytest.approx(6.0**-20, rel=1e-13)
+    assert return_laws(plan, [0]).law(0)[1][1] == pytest.approx(6.0**-20, rel=1e-13)
+
+
+def test_pairs_that_earn_nothing_share_one_law() -> None:
+    transitions = np.array([[1, 2], [1, 1], [2, 2]])
+    rewards = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
+    plan = timeline(TabularMDP(transitions, rewards, 50))
+    laws = return_laws(plan, np.arange(plan.num_pairs))
+    assert laws.index[plan.states == 1].tolist() == [0] * 49
+    assert len(laws.offsets) == 1 + 49 + 1
+
+
+@pytest.mark.parametrize(
+    ("rewards", "options", "message"),
+    [
+        ([[0.0, 1.0]], {"gamma": 0.9}, "gamma = 0.9"),
+        ([[1e-30, 1.0]], {}, "no common unit"),
+        ([[1e-6, 1.0]], {"max_points": 10_000}, "more than 10000"),
+    ],
+)
+def test_no_lattice_is_one_clear_line(rewards: list[list[float]], options: dict[str, float], message: str) -> None:
+    plan = timeline(TabularMDP([[0, 0]], rewards, 5))
+    with pytest.raises(NoLatticeError, match=message):
+        return_laws(plan, [0], **options)  # type: ignore[arg-type]

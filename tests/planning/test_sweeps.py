@@ -1,0 +1,117 @@
+"""Q-value iteration, greedy policies and gaps, against fractions and all action sequences."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import islice
+
+import numpy as np
+import pytest
+from brute_force import Exact
+
+from efhorizon import TabularMDP
+from efhorizon.planning.rewards import reward_scale
+from efhorizon.planning.sweeps import sweeps
+from efhorizon.planning.timeline import timeline
+from efhorizon.planning.values import optimal_values, policy_values, zero_values
+
+NUM_RANDOM_MDPS = 200
+
+
+def random_table(seed: int, *, nonnegative: bool) -> TabularMDP:
+    rng = np.random.default_rng(seed)
+    num_states, num_actions, horizon = int(rng.integers(1, 7)), int(rng.integers(2, 4)), int(rng.integers(1, 5))
+    transitions = rng.integers(num_states, size=(num_states, num_actions))
+    transitions[rng.random(transitions.shape) < 0.15] = -1
+    values = [0.0, 0.0, 1.0, 0.5] if nonnegative else [0.0, 1.0, -0.5, 0.1]
+    return TabularMDP(transitions, rng.choice(values, size=transitions.shape), horizon)
+
+
+@pytest.mark.parametrize("seed", range(NUM_RANDOM_MDPS))
+def test_sweeps_against_fractions(seed: int) -> None:
+    gamma = [1.0, 1.0, 0.9][seed % 3]
+    mdp = random_table(seed, nonnegative=seed % 2 == 0)
+    exact = Exact(mdp, Fraction(str(gamma)))
+    line = timeline(mdp)
+    best = optimal_values(line, gamma=gamma)
+    for sweep in sweeps(line, best, policy_values(line, gamma=gamma)):
+        assert sweep.solvable == exact.solvable(sweep.k)
+        assert not sweep.undecided
+        if seed % 2 == 0:
+            assert sweep.hardness == pytest.approx(float(exact.hardness(sweep.k)), rel=1e-9)
+        if sweep.hardest is not None:
+            check_witness(exact, sweep.k, sweep.hardest)
+        if sweep.failure is not None:
+            greedy = [q == max(sweep.failure.q_values) for q in sweep.failure.q_values]
+            wrong = [q < max(sweep.failure.optimal_q_values) for q in sweep.failure.optimal_q_values]
+            assert any(np.array(greedy) & np.array(wrong))
+    window = zero_values(line, reward_scale(mdp, gamma=gamma))
+    for sweep in sweeps(line, best, window):
+        assert sweep.solvable == exact.solvable(sweep.k, window=True)
+    assert sweep.solvable  # the last one plans to the end
+
+
+def check_witness(exact: Exact, k: int, witness) -> None:  # type: ignore[no-untyped-def]
+    values = [exact.q(k, witness.time, witness.state, a) for a in exact.actions]
+    assert witness.q_values == pytest.approx([float(q) for q in values], rel=1e-12, abs=1e-12)
+    assert witness.optimal_value == pytest.approx(float(exact.optimal(witness.time, witness.state)))
+    distinct = sorted(set(values))
+    assert witness.gap == pytest.approx(float(distinct[-1] - distinct[-2]), rel=1e-9)
+
+
+def test_averages_that_are_equal_but_for_rounding_tie() -> None:
+    """Two states with the same three successors in another order: the floats of their values differ, by luck."""
+    rng = np.random.default_rng(0)
+    num_broken = 0
+    for _ in range(50):
+        transitions = [[1, 2, -1], [3, 4, 5], [5, 3, 4], [-1] * 3, [-1] * 3, [-1] * 3]
+        rewards = np.zeros((6, 3))
+        rewards[3:] = rng.integers(1, 30, size=(3, 3))
+        line = timeline(TabularMDP(transitions, rewards, 3))
+        values = policy_values(line)
+        num_broken += values.numbers[1] != values.numbers[2]
+        start = float(values.numbers[1]) * float(values.scale.unit)
+        first = next(iter(sweeps(line, optimal_values(line), values)))
+        assert not first.undecided
+        if first.hardest is not None and first.hardest.time == 0:
+            assert first.hardest.gap == pytest.approx(start)  # to the third action, which gets nothing
+    assert num_broken > 0
+
+
+def test_a_gap_of_one_part_in_a_trillion_is_a_gap() -> None:
+    """Two actions whose averages differ by A^-20 of their size: no tolerance may call them equal."""
+    depth = 20
+    transitions = np.full((depth + 1, 4), -1)
+    rewards = np.full((depth + 1, 4), 1.0)
+    transitions[0] = [1, -1, -1, -1]
+    rewards[0] = [0.0, 1.0, 0.0, 0.0]
+    for state in range(1, depth):
+        transitions[state, 0] = state + 1
+        rewards[state, 0] = 0.0
+    rewards[depth, 0] = 2.0
+    mdp = TabularMDP(transitions, rewards, depth + 1)
+    line = timeline(mdp)
+    first = next(iter(sweeps(line, optimal_values(line), policy_values(line))))
+    assert first.solvable
+    assert first.hardest is not None
+    assert first.hardest.time == 0
+    assert first.hardest.gap == pytest.approx(4.0**-depth, rel=1e-2)
+
+
+def test_differences_below_float_precision_are_said_to_be_undecided() -> None:
+    """The same with A^-60: the residues differ, the floats cannot tell the order."""
+    depth = 60
+    transitions = np.full((depth + 1, 4), -1)
+    rewards = np.full((depth + 1, 4), 1.0)
+    transitions[0] = [1, -1, -1, -1]
+    rewards[0] = [0.0, 1.0, 0.0, 0.0]
+    for state in range(1, depth):
+        transitions[state, 0] = state + 1
+        rewards[state, 0] = 0.0
+    rewards[depth, 0] = 2.0
+    line = timeline(TabularMDP(transitions, rewards, depth + 1))
+    first, second = islice(sweeps(line, optimal_values(line), policy_values(line)), 2)
+    for sweep in (first, second):
+        assert not sweep.solvable
+        assert sweep.undecided
+        assert np.isinf(sweep.hardness)
