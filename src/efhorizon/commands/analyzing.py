@@ -16,11 +16,11 @@ from efhorizon._png import write_png
 from efhorizon.analysis import Analysis, analyze
 from efhorizon.anytime import AnytimeAnalysis, Interval
 from efhorizon.cli import EXIT_USAGE, messages, print_json
+from efhorizon.commands.paths import table_path
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.mdp import TabularMDP, load
 from efhorizon.pictures import picture
 
-TABLES = Path("tables")
 DEEP_RL_STEPS = 5_000_000  # what the paper gave PPO and DQN (section 6)
 _BAR_WIDTH = 20
 _FILE_WIDTH = 200  # of a table that no terminal has to show
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     policy = None if options.exploration_policy is None else _policy(options.exploration_policy)
     rows = []
     for given in options.paths:
-        path = _table_path(given)
+        path = table_path(given)
         mdp = load(path, horizon=options.horizon)
         with messages.status(f"analyzing {path}"):
             result = analyze(
@@ -211,16 +211,6 @@ def _print_bounds(console: Console, result: Analysis) -> None:
 
 def _content(path: Path, result: Analysis | AnytimeAnalysis, image: Path | None) -> dict[str, Any]:
     return {**result.as_json(), "path": str(path), "image": str(image) if image else None}
-
-
-def _table_path(given: Path) -> Path:
-    """A path, or the name of a table in ./tables, which is looked up first."""
-    named = TABLES / given
-    if not given.is_absolute() and named.exists():
-        return named
-    if not given.exists():
-        raise StoreError(f"{given}: no such table, and none of that name in {TABLES}/")
-    return given
 
 
 def _policy(path: Path) -> NDArray[Any]:

@@ -15,10 +15,8 @@ from efhorizon.agents.gorp import gorp
 from efhorizon.agents.gorp_search import BUDGET, RUNS, GorpSearch, Trial, gorp_sample_complexity, learning_curve
 from efhorizon.agents.live_gorp import LiveRun, live_environment, live_gorp
 from efhorizon.cli import EXIT_BUDGET, messages, print_json
-from efhorizon.errors import StoreError
+from efhorizon.commands.paths import table_path
 from efhorizon.mdp import TabularMDP, load
-
-TABLES = Path("tables")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -29,7 +27,7 @@ def run(options: argparse.Namespace) -> int:
     for name in ("checkpoints", "max_steps"):
         if getattr(options, name) is not None:
             raise InvalidSettingError(f"--{name.replace('_', '-')} goes with --live")
-    path = _table_path(Path(options.name))
+    path = table_path(Path(options.name))
     mdp = load(path, horizon=options.horizon)
     started = time.perf_counter()
     runs = RUNS if options.runs is None else options.runs
@@ -220,16 +218,6 @@ def _checkpoint(options: argparse.Namespace, name: str, seed: int) -> Path | Non
     safe = name.replace("/", "_")
     folder: Path = options.checkpoints
     return folder / f"{safe}-T{options.horizon or 'own'}-k{options.k}-m{options.m}-seed{seed}.json"
-
-
-def _table_path(given: Path) -> Path:
-    """A path, or the name of a table in ./tables, which is looked up first."""
-    named = TABLES / given
-    if not given.is_absolute() and named.exists():
-        return named
-    if not given.exists():
-        raise StoreError(f"{given}: no such table, and none of that name in {TABLES}/")
-    return given
 
 
 def _number(value: int | None) -> str:
