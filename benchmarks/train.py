@@ -7,8 +7,8 @@
 - cnn: one seed of PPO with the CNN on freeway_10_fs30.
 
 Nothing ends a run here but its length, and compilation is left out (it is printed): a sweep compiles once a setting.
-Stable-Baselines3 gets one torch thread where networks are small, which is faster for it, and all cores with the CNN.
-The two sides take turns, so that a machine that gets slower or busier meanwhile slows both.
+Stable-Baselines3 is run with one torch thread and with all cores in turn, and the faster counts. The two sides take
+turns, so that a machine that gets slower or busier meanwhile slows both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ CASES = {  # name: algorithm, MDP, seeds on the table, wanted ratio
     "dqn": ("dqn", "MiniGrid-Empty-8x8-v0", 5, 30.0),
     "cnn": ("ppo", "freeway_10_fs30", 1, 1.5),
 }
-TURNS = 2
 NEVER = 2**30  # an optimal return that no episode gets
 
 
@@ -67,11 +66,11 @@ def measured(algorithm: str, name: str, num_seeds: int, options: argparse.Namesp
     table = dataclasses.replace(observed_table(mdp), optimal_units=NEVER)
     gamma = discount(table.suite)
     settings = PPOSettings(gamma=gamma) if algorithm == "ppo" else DQNSettings(gamma=gamma)
-    torch.set_num_threads(1 if table.suite == "minigrid" else len(os.sched_getaffinity(0)))
     protocol = Protocol(window=None, evaluation_interval=10_000)
     rates: dict[str, list[float]] = {"table": [], "sb3": []}
     compilations = []
-    for _ in range(TURNS):
+    for num_threads in (1, len(os.sched_getaffinity(0))):
+        torch.set_num_threads(num_threads)
         clock = Clock(options.seconds)
         try:
             if isinstance(settings, PPOSettings):
