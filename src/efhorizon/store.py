@@ -6,7 +6,7 @@
     unexplored bool [S]                                                           (where the search was not finished)
 
 Transitions, rewards and the mapping are read when the store is opened and must match their digests; screens and raw
-states are read chunk by chunk as they are asked for, each chunk checked by its crc32c. A missing chunk would read as
+states are read chunk by chunk as they are asked for, each chunk checked by its checksum. A missing chunk would read as
 zeros in zarr, so the number of chunks is compared with what was written. `damage(path)` reads and checks everything.
 """
 

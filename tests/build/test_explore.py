@@ -33,7 +33,6 @@ def searched(folder: Path, make: Callable[[], Simulator], horizon: int, **option
 def built(folder: Path, make: Callable[[], Simulator], horizon: int, **options: Any) -> TabularMDP:
     search, _ = searched(folder, make, horizon, **options)
     mdp = table(search, horizon, rule="none")
-    TabularMDP(mdp.transitions, mdp.rewards, mdp.horizon)
     search.close()
     return mdp
 
