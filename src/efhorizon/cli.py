@@ -71,6 +71,10 @@ def _parser() -> argparse.ArgumentParser:
     _add_analyze(commands)
     _add_gorp(commands)
     _add_train(commands)
+    _add_study(commands)
+    _add_evaluate(commands)
+    _add_report(commands)
+    _add_serve(commands)
     _add_demo(commands)
     return parser
 
@@ -345,6 +349,101 @@ def _run_train(options: argparse.Namespace) -> int:
     from efhorizon.commands import training
 
     return training.run(options)
+
+
+def _add_study(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "study",
+        _run_study,
+        "build, verify, analyze and train on a set of environments, then write the report; resumes where it stopped",
+        "efhorizon study MiniGrid-Empty-5x5-v0 freeway_10_fs30 --steps 200000 --out study",
+    )
+    parser.add_argument(
+        "names", nargs="+", metavar="SUITE|NAME", help="atari, procgen, minigrid, all, or names of environments"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path("study"), metavar="DIR", help="where all goes (default: study)"
+    )
+    parser.add_argument(
+        "--algos", default="gorp,ppo,dqn", metavar="A,B", help="what to run, with commas; none for no runs"
+    )
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="runs of each setting (default: 5)")
+    parser.add_argument(
+        "--steps", type=int, default=5_000_000, metavar="N", help="timesteps of a run, at most (default: 5,000,000)"
+    )
+    parser.add_argument("--max-states", type=int, metavar="N", help="leave out environments with more states")
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="leave out what takes longer to build")
+    parser.add_argument("--max-k", type=int, default=3, metavar="K", help="as in `analyze` (default: 3)")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes that build (default: one a core)")
+    parser.add_argument("--forecast", action="store_true", help="only say what time, memory and disk it would take")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_study(options: argparse.Namespace) -> int:
+    from efhorizon.commands import studying
+
+    return studying.run(options)
+
+
+def _add_evaluate(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "evaluate",
+        _run_evaluate,
+        "compare every bound with what PPO and DQN needed: the paper's tables",
+        "efhorizon evaluate study",
+    )
+    parser.add_argument(
+        "path", type=Path, metavar="RESULTS", help="a results directory, an export of one, or summary.csv"
+    )
+    parser.add_argument("--export", type=Path, metavar="DIR", help="write summary.csv and the rows as Parquet there")
+    parser.add_argument("--resamples", type=int, default=2000, metavar="N", help="of the bootstrap (default: 2000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_evaluate(options: argparse.Namespace) -> int:
+    from efhorizon.commands import evaluating
+
+    return evaluating.run(options)
+
+
+def _add_report(commands: Any) -> None:
+    parser = _command(
+        commands,
+        "report",
+        _run_report,
+        "write a web site about a study: it opens from disk, with no network",
+        "efhorizon report study --out report --open",
+    )
+    parser.add_argument(
+        "path", type=Path, metavar="RESULTS", help="a results directory, an export of one, or summary.csv"
+    )
+    parser.add_argument("--out", type=Path, default=Path("report"), metavar="DIR", help="the site (default: report)")
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _run_report(options: argparse.Namespace) -> int:
+    from efhorizon.commands import reporting
+
+    return reporting.run(options)
+
+
+def _add_serve(commands: Any) -> None:
+    parser = _command(
+        commands, "serve", _run_serve, "show a report to the browsers of this machine", "efhorizon serve report"
+    )
+    parser.add_argument("path", type=Path, metavar="DIR", help="a report")
+    parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes any that is free (default: 8000)")
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+
+
+def _run_serve(options: argparse.Namespace) -> int:
+    from efhorizon.commands import serving
+
+    return serving.run(options)
 
 
 def _add_demo(commands: Any) -> None:
