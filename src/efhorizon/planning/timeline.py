@@ -48,6 +48,9 @@ def timeline(mdp: TabularMDP) -> Timeline:
         following = _next_layer(mdp.transitions, layers[-1], place)
         if not len(following):
             break
+        if np.array_equal(following, layers[-1]):  # then so are all later ones: a layer depends on the one before only
+            layers += [layers[-1]] * (mdp.horizon - len(layers))
+            break
         layers.append(following)
     sizes = [len(layer) for layer in layers] + [0] * (mdp.horizon - len(layers))
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -62,6 +65,10 @@ def timeline(mdp: TabularMDP) -> Timeline:
         if time + 1 == len(layers):
             pairs.fill(-1)
             break
+        if time and layers[time + 1] is layers[time - 1]:
+            before = successors[starts[time - 1] : starts[time]]
+            on_layer(_shift, slice(0, len(pairs)), before, np.int32(len(pairs)), pairs)
+            continue
         place[layers[time + 1]] = np.arange(starts[time + 1], starts[time + 2], dtype=np.int32)
         on_layer(_link, slice(0, len(pairs)), mdp.transitions, layers[time], place, pairs)
     return Timeline(mdp, starts, states, _frozen(successors))
@@ -112,3 +119,11 @@ def _link(start, stop, transitions, layer, place, out):  # type: ignore[no-untyp
         for action in range(transitions.shape[1]):
             successor = transitions[layer[i], action]
             out[i, action] = place[successor] if successor >= 0 else -1
+
+
+@njit(cache=True, parallel=True)
+def _shift(start, stop, before, distance, out):  # type: ignore[no-untyped-def]
+    for i in prange(start, stop):
+        for action in range(before.shape[1]):
+            successor = before[i, action]
+            out[i, action] = successor + distance if successor >= 0 else np.int32(-1)
