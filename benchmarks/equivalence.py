@@ -75,6 +75,7 @@ def compared(name: str, options: argparse.Namespace, results: Results) -> dict[s
         seconds[backend] = sum(row["wall_seconds"] for row in rows)
     medians = {backend: float(np.median(sample)) for backend, sample in samples.items()}
     ratio = medians["table"] / medians["sb3"] if math.isfinite(sum(medians.values())) else None
+    close = medians["table"] == medians["sb3"] if ratio is None else 1 / MAX_RATIO <= ratio <= MAX_RATIO
     p_value = float(mannwhitneyu(samples["table"], samples["sb3"]).pvalue)
     return {
         "id": name,
@@ -86,7 +87,7 @@ def compared(name: str, options: argparse.Namespace, results: Results) -> dict[s
         "median_sb3": medians["sb3"],
         "ratio": None if ratio is None else round(ratio, 3),
         "cannot_be_told_apart": p_value > MIN_P,
-        "medians_close": ratio is None or 1 / MAX_RATIO <= ratio <= MAX_RATIO,
+        "medians_close": close,
         "table": sorted(samples["table"]),
         "sb3": sorted(samples["sb3"]),
         "sb3_seconds": round(seconds["sb3"], 1),

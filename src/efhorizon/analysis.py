@@ -64,11 +64,12 @@ class Analysis:
 
     @property
     def deciding(self) -> Witness | None:
-        """The state that makes it hard: where Theorem 5.4's bound is attained, or else where greedy actions fail."""
+        """The state that makes it hard: where a greedy policy is closest to a mistake (as in the paper's Figure 2d); if it
+        can make none, where Theorem 5.4's bound is attained; or else where greedy actions fail."""
         k = self.effective_horizon.k or self.solvability.min_k or 1
         for bound in (*self.theorem[k - 1 : k], *self.theorem):
             if bound.witness is not None and bound.m is not None:
-                return bound.witness
+                return bound.greedy_witness or bound.witness
         return next((failure for failure in self.solvability.failures if failure is not None), None)
 
     @property
@@ -128,6 +129,7 @@ class Analysis:
             },
             "lower_bound": _writable(self.lower_bound.sample_complexity) if self.lower_bound else None,
             "deciding_state": _witness_json(self.deciding),
+            "theorem_states": {str(bound.k): _witness_json(bound.witness) for bound in self.theorem},
             "most_failures": None if self.most_failures is None else asdict(self.most_failures),
             "reasons": reasons,
         }
@@ -194,4 +196,5 @@ def _witness_json(witness: Witness | None) -> dict[str, Any] | None:
         "optimal_q_values": list(witness.optimal_q_values),
         "optimal_value": witness.optimal_value,
         "gap": witness.gap,
+        "margin": witness.margin,
     }

@@ -52,6 +52,27 @@ def test_examples_of_figure_2(horizon: int, num_actions: int) -> None:
     assert effective_planning_window(delayed).window == horizon
 
 
+def test_the_greedy_witness_is_the_closest_mistake_on_the_greedy_path() -> None:
+    """The theorem's own gap is that of the start, where both actions are optimal; Figure 2d shows where one is not."""
+    transitions = np.array([[1, 2], [-1, -1], [-1, -1]])
+    rewards = np.array([[0.0, 0.0], [3.0, 0.0], [2.5, 3.0]])
+    bound = theorem_horizon(problem(TabularMDP(transitions, rewards, 2)), 1)
+    assert bound.witness is not None
+    assert bound.greedy_witness is not None
+    # Q^1 of the start: 1.5 and 2.75, gap 1.25, V* = 3; both optimal, so no margin
+    assert (bound.witness.time, bound.witness.state) == (1, 2)  # 3 * 3 / 0.5^2 = 36 > 2.75 * 3 / 1.25^2
+    assert (bound.greedy_witness.state, bound.greedy_witness.margin) == (2, 0.5)
+    assert bound.greedy_horizon == pytest.approx(1 + math.log2(36 * 6 * math.log(2 * 2 * 2)))
+    # with a narrow gap at the start, the theorem is decided there, the greedy path as before
+    rewards = np.array([[0.0, 0.0], [3.0, 2.25], [2.5, 3.0]])
+    bound = theorem_horizon(problem(TabularMDP(transitions, rewards, 2)), 1)
+    assert bound.witness is not None
+    assert bound.greedy_witness is not None
+    assert (bound.witness.time, bound.witness.gap, bound.witness.margin) == (0, 0.125, None)
+    assert bound.greedy_witness.state == 2
+    assert bound.greedy_horizon == pytest.approx(1 + math.log2(36 * 6 * math.log(2 * 2 * 2)))
+
+
 def test_orders_of_magnitude_of_section_5_1() -> None:
     """H of order T for (a), of order log T for (b) and (c)."""
     bounds = {

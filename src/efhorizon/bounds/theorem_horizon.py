@@ -20,6 +20,8 @@ class TheoremHorizon:
     sample_complexity: int | None
     witness: Witness | None  # the pair that decides
     reason: str | None = None
+    greedy_witness: Witness | None = None  # what decides along greedy policies: the state of the paper's Figure 2d
+    greedy_horizon: float | None = None  # the theorem's formula there; not a bound by itself
 
 
 def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
@@ -30,13 +32,18 @@ def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
     where S^opt_t are the states that some optimal policy visits at time t, and gap^k_t(s) is the difference between the
     largest Q^k_t(s, .) and the largest that is not equal to it. m is A to the last two terms, rounded up. A state
     without a gap (all actions tie) asks for no episodes.
+
+    The paper's Figure 2d puts other figures into the formula: only states that greedy policies visit, and the gap to
+    the best action that is not optimal. That names the state where a mistake is closest, but proves nothing: GORP may
+    leave the greedy path by another optimal action. It is kept as `greedy_witness` and `greedy_horizon`.
     """
     sweep = problem.sweep(k)
     reason = _reason(problem, k)
     if reason is not None or sweep is None:
         return TheoremHorizon(k, None, None, None, None, None if sweep is None else sweep.failure, reason)
     num_actions, horizon = problem.mdp.num_actions, problem.mdp.horizon
-    episodes = 6 * math.log(2 * horizon * num_actions**k) * sweep.hardness * _ROUND_UP
+    factor = 6 * math.log(2 * horizon * num_actions**k)
+    episodes = factor * sweep.hardness * _ROUND_UP
     m = max(1, math.ceil(episodes))
     return TheoremHorizon(
         k=k,
@@ -45,6 +52,8 @@ def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
         effective_horizon=effective_horizon_of(num_actions, k, episodes),
         sample_complexity=horizon**2 * num_actions**k * m,
         witness=sweep.hardest,
+        greedy_witness=sweep.riskiest,
+        greedy_horizon=None if sweep.riskiest is None else effective_horizon_of(num_actions, k, factor * sweep.risk),
     )
 
 

@@ -91,7 +91,9 @@ def print_analysis(path: Path, mdp: TabularMDP, result: Analysis, image: Path | 
         )
         console.print(f"    Q of the exploration policy  {_numbers(witness.q_values)}", soft_wrap=True)
         console.print(f"    optimal Q                    {_numbers(witness.optimal_q_values)}", soft_wrap=True)
-        if witness.gap is not None:
+        if witness.margin is not None:
+            console.print(f"    margin over a mistake        {witness.margin:.4g}")
+        elif witness.gap is not None:
             console.print(f"    gap                          {witness.gap:.4g}")
     fails = result.most_failures
     if fails is not None:

@@ -151,13 +151,15 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
     verdict,
     hardness,
     least,
+    risk,
 ):
     """One layer of Q' = QVI(Q): Q'_t(s, a) = r + gamma V_{t+1}(s'), then V_t(s) = max_a Q'_t(s, a) in place.
 
     `greedy` marks the pairs of this layer that a greedy policy can reach, `greedy_next` those of the next. Written for
     each pair of the layer: `verdict`, whether all its greedy actions are optimal; and if `with_gaps`, where an optimal
     policy comes by, `hardness`, max Q' V* / gap^2, rounded up, infinite where floats cannot tell the gap from 0, and 0
-    where there is no gap, and `least`, the smallest Q' of an optimal action.
+    where there is no gap, and `least`, the smallest Q' of an optimal action; where a greedy policy comes by, `risk`,
+    max Q' V* / (max Q' - the largest Q' of an action that is not optimal)^2, 0 where every action is optimal.
     """
     units, unit_residues, gamma, gamma_residue = scale
     known, signed = len(residues) > 0, len(magnitudes) > 0
@@ -173,7 +175,7 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
         code, successor = codes[state, best_action], successors[pair, best_action]
         best_residue = _residue(successor, unit_residues[code], gamma_residue, residues) if known else _ONE
         best_magnitude = _magnitude(successor, units[code], gamma, magnitudes, best)
-        largest, gap, smallest = best_magnitude, np.inf, np.inf
+        largest, gap, margin, smallest = best_magnitude, np.inf, np.inf, np.inf
         uncertain, failed = False, False
         measured = with_gaps and optimal_reached[pair]
         for action in range(successors.shape[1] if measured or signed or greedy[place] else 0):
@@ -186,6 +188,8 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
             largest = max(largest, magnitude)
             if optimal_actions[pair, action]:
                 smallest = min(smallest, float(number))
+            else:
+                margin = min(margin, best - number - rounding)
             if comparison == BELOW:
                 gap = min(gap, best - number - rounding)
                 continue
@@ -202,6 +206,9 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
                 hardness[place] = np.inf
             elif measured and gap < np.inf:
                 hardness[place] = (best / gap) * (optimal[pair] / gap)
+            risk[place] = 0.0
+            if greedy[place] and 0 < margin < np.inf:
+                risk[place] = (best / margin) * (optimal[pair] / margin)
         values[pair] = best
         if known:
             residues[pair] = best_residue

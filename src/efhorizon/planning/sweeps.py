@@ -35,6 +35,7 @@ class Witness:
     optimal_q_values: tuple[float, ...]  # [A]
     optimal_value: float
     gap: float | None  # best minus second-best of the Q-function; None where all actions tie
+    margin: float | None = None  # best minus the best of the actions that are not optimal; None where all are
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class Sweep:
     hardness: float  # that ratio, rounded up; 0 where no pair has a gap, infinite where floats cannot tell a gap from 0
     least_optimal: Witness | None  # where an optimal action has the smallest Q, over pairs of optimal policies, V* > 0
     least_optimal_q: float  # that Q, as a reward
+    riskiest: Witness | None  # where max_a Q V* / margin^2 is largest, over pairs of greedy policies
+    risk: float  # that ratio, rounded up; 0 where greedy policies meet optimal actions only
 
 
 def sweeps(
@@ -66,12 +69,13 @@ def sweeps(
 def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *, with_gaps: bool) -> Sweep:
     sizes = np.diff(timeline.starts)
     width = int(sizes.max())
-    verdict, hardness, least = np.empty(width, np.uint8), np.empty(width), np.empty(width)
+    verdict, hardness, least, risk = np.empty(width, np.uint8), np.empty(width), np.empty(width), np.empty(width)
     greedy, greedy_next = np.ones(1, np.uint8), np.empty(0, np.uint8)
     failure: Witness | None = None
-    undecided, largest, smallest = False, 0.0, np.inf
+    undecided, largest, smallest, most_risk = False, 0.0, np.inf, 0.0
     hardest: Witness | None = None
     least_optimal: Witness | None = None
+    riskiest: Witness | None = None
     horizon = timeline.mdp.horizon
     for time in range(horizon if with_gaps else horizon - k + 1):
         layer = timeline.layer(time)
@@ -98,6 +102,7 @@ def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *
             verdict,
             hardness,
             least,
+            risk,
         )
         if size and failure is None and verdict[:size].any():
             place = int(np.flatnonzero(verdict[:size])[0])
@@ -108,6 +113,9 @@ def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *
         if size and with_gaps and least[:size].min() < smallest:
             place = int(least[:size].argmin())
             smallest, least_optimal = float(least[place]), following.witness(place)
+        if size and with_gaps and risk[:size].max() > most_risk:
+            place = int(risk[:size].argmax())
+            most_risk, riskiest = float(risk[place]), following.witness(place)
         greedy = greedy_next
     return Sweep(
         k=k,
@@ -118,6 +126,8 @@ def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *
         hardness=largest,
         least_optimal=least_optimal,
         least_optimal_q=values.scale.reward(smallest),
+        riskiest=riskiest,
+        risk=most_risk,
     )
 
 
@@ -137,6 +147,7 @@ class _Row:
         error = relative_error(self.timeline, self.values, self.time)
         best = row.max()
         below = row[best - row > 2 * error * abs(best)]
+        mistakes = row[~self.optimal.actions[pair]]
         reward = self.values.scale.reward
         return Witness(
             time=self.time,
@@ -146,4 +157,5 @@ class _Row:
             optimal_q_values=tuple(reward(q) for q in best_row.tolist()),
             optimal_value=self.optimal.values.reward(pair),
             gap=reward((best - below.max()).item()) if len(below) else None,
+            margin=reward((best - mistakes.max()).item()) if len(mistakes) else None,
         )
