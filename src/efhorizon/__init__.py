@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from efhorizon._version import __version__
 from efhorizon.catalog import Entry, UnknownNameError, entries, entry
 from efhorizon.envs.base import MissingExtraError, Simulator, SimulatorError, Transition
@@ -9,9 +12,30 @@ from efhorizon.envs.bridge import BridgeEnv, register_environments
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.mdp import TabularMDP, load
 
+if TYPE_CHECKING:
+    from efhorizon import examples
+    from efhorizon.analysis import Analysis, analyze
+    from efhorizon.bounds.registry import sample_complexity_bound
+
 register_environments()
 
+_LATER = {  # what compiles numba kernels is imported when it is first asked for
+    "Analysis": "efhorizon.analysis",
+    "analyze": "efhorizon.analysis",
+    "examples": "efhorizon.examples",
+    "sample_complexity_bound": "efhorizon.bounds.registry",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'efhorizon' has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    return module if _LATER[name] == f"efhorizon.{name}" else getattr(module, name)
+
+
 __all__ = [
+    "Analysis",
     "BridgeEnv",
     "EfhorizonError",
     "Entry",
@@ -24,8 +48,11 @@ __all__ = [
     "Transition",
     "UnknownNameError",
     "__version__",
+    "analyze",
     "entries",
     "entry",
+    "examples",
     "load",
     "register_environments",
+    "sample_complexity_bound",
 ]
