@@ -1,0 +1,129 @@
+"""Table 3: does a bound predict by what factor the sample complexity changes, if rewards are shaped (3a) or training
+starts from a given exploration policy (3b)?
+
+A pair counts if the algorithm solved both MDPs: only then is the change known. Predicted and empirical change are
+ratios, new over old. The correlation is Spearman's; the median ratio is the median factor between the two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from efhorizon.evaluation import published
+from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
+from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO, Floats, Metric, Sample
+from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary, has_solved, log10_timesteps
+from efhorizon.evaluation.resampling import Estimate, estimate, game_indices, resampled_weights
+
+Kind = Literal["shaping", "exploration"]
+NO_CHANGE = "it predicts no change in any pair (the paper prints 0.00)"
+
+
+@dataclass(frozen=True)
+class ChangeRow:
+    """One bound's predictions of the change."""
+
+    name: str
+    title: str
+    num_pairs: int
+    num_undefined: int  # pairs left out: the bound is infinite on both sides, or there is none
+    metrics: Mapping[str, Estimate]  # correlation and median ratio
+    published: Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class ChangeTable:
+    """Table 3a or 3b for one algorithm."""
+
+    kind: Kind
+    algorithm: str
+    num_pairs: int  # both run
+    num_both_solved: int
+    num_became_solved: int
+    num_became_unsolved: int
+    rows: tuple[ChangeRow, ...]
+
+
+def change_table(
+    summaries: Sequence[MdpSummary],
+    kind: Kind,
+    algorithm: str,
+    titles: Mapping[str, str],
+    *,
+    num_resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+) -> ChangeTable:
+    """Every bound against the change of one algorithm's sample complexity."""
+    pairs = [
+        (old, new)
+        for old, new in _pairs(summaries, kind)
+        if algorithm in old.sample_complexities and algorithm in new.sample_complexities
+    ]
+    solved = [(has_solved(old, algorithm), has_solved(new, algorithm)) for old, new in pairs]
+    known = [pair for pair, both in zip(pairs, solved, strict=True) if all(both)]
+    changes = np.array([_change(old, new, algorithm) for old, new in known], np.float64)
+    games = game_indices([old.game for old, _ in known])
+    weights = resampled_weights(games, num_resamples, np.random.default_rng(seed))
+    rows = []
+    for name in dict.fromkeys([*titles, *(name for old, _ in known for name in old.bounds)]):
+        predictions = np.array([_predicted(old, new, name) for old, new in known], np.float64)
+        is_defined = ~np.isnan(predictions)
+        if not known or not is_defined.any():
+            continue
+        sample = Sample(predictions[is_defined], changes[is_defined], np.zeros(int(is_defined.sum())))
+        num_games = len(np.unique(games[is_defined]))
+        rows.append(
+            ChangeRow(
+                name=name,
+                title=titles.get(name, name),
+                num_pairs=sample.num_mdps,
+                num_undefined=len(known) - sample.num_mdps,
+                metrics={
+                    metric.name: _estimate(metric, sample, weights[:, is_defined], num_games)
+                    for metric in (CORRELATION, MEDIAN_RATIO)
+                },
+                published=published.change_metrics(kind, algorithm, name),
+            )
+        )
+    return ChangeTable(
+        kind=kind,
+        algorithm=algorithm,
+        num_pairs=len(pairs),
+        num_both_solved=len(known),
+        num_became_solved=solved.count((False, True)),
+        num_became_unsolved=solved.count((True, False)),
+        rows=tuple(rows),
+    )
+
+
+def _pairs(summaries: Sequence[MdpSummary], kind: Kind) -> list[tuple[MdpSummary, MdpSummary]]:
+    """(old, new): an MDP and its shaped version, or the same MDP with another exploration policy."""
+    by_name = {each.name: each for each in summaries}
+    if kind == "shaping":
+        named = [(each.unshaped, each) for each in summaries if each.type == SHAPED]
+    else:
+        named = [(each.base_name, each) for each in summaries if each.type == EXPLORATION]
+    return sorted(
+        ((by_name[old], new) for old, new in named if old in by_name), key=lambda pair: (pair[0].name, pair[1].name)
+    )
+
+
+def _change(old: MdpSummary, new: MdpSummary, algorithm: str) -> float:
+    return log10_timesteps(new.sample_complexities[algorithm]) - log10_timesteps(old.sample_complexities[algorithm])
+
+
+def _predicted(old: MdpSummary, new: MdpSummary, name: str) -> float:
+    """log10 of the predicted ratio; NaN where the bound predicts nothing."""
+    before, after = old.bounds.get(name, math.nan), new.bounds.get(name, math.nan)
+    return math.nan if math.isinf(before) and math.isinf(after) else after - before
+
+
+def _estimate(metric: Metric, sample: Sample, weights: Floats, num_games: int) -> Estimate:
+    if metric is CORRELATION and sample.num_mdps >= 2 and not sample.predictions.any():
+        return Estimate(None, None, None, sample.num_mdps, NO_CHANGE)
+    return estimate(metric, sample, metric.values(sample, weights), num_games)

@@ -1,0 +1,89 @@
+"""Leave one game out: does a bound predict games on which its threshold was not fitted, and does one game decide?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efhorizon.evaluation.metrics import CORRELATION, Floats, Sample
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """What changes if each game is left out in turn; None with a reason where that cannot be said."""
+
+    num_games: int
+    accuracy: float | None  # of thresholds fitted on all other games
+    accuracy_reason: str | None
+    correlation_low: float | None  # the least correlation without one game
+    correlation_low_without: str | None  # that game
+    correlation_high: float | None
+    correlation_high_without: str | None
+    correlation_reason: str | None
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A cut between two neighbouring predictions. In between, the nearer of the two decides."""
+
+    below: float  # the largest prediction told solved; -inf: none
+    above: float | None  # the least told unsolved; None: all are told solved
+
+    def is_solved(self, prediction: float) -> bool:
+        if self.above is None or prediction <= self.below:
+            return True
+        return prediction < self.above and prediction - self.below < self.above - prediction
+
+
+def leave_one_game_out(sample: Sample, games: Sequence[str]) -> LeaveOneOut:
+    """Every game of the sample is left out once, with all its MDPs."""
+    names = sorted(set(games))
+    labels = np.array(games, dtype=object)
+    accuracy, accuracy_reason = _accuracy(sample, labels, names)
+    weights = np.array([labels != name for name in names], np.float64).reshape(len(names), sample.num_mdps)
+    correlations = CORRELATION.values(sample, weights)
+    defined = np.flatnonzero(~np.isnan(correlations))
+    reason = CORRELATION.reason(sample)
+    if reason is None and not len(defined):
+        reason = "undefined without any one game"
+    if reason is not None:
+        return LeaveOneOut(len(names), accuracy, accuracy_reason, None, None, None, None, reason)
+    lowest, highest = defined[correlations[defined].argmin()], defined[correlations[defined].argmax()]
+    return LeaveOneOut(
+        num_games=len(names),
+        accuracy=accuracy,
+        accuracy_reason=accuracy_reason,
+        correlation_low=float(correlations[lowest]),
+        correlation_low_without=names[lowest],
+        correlation_high=float(correlations[highest]),
+        correlation_high_without=names[highest],
+        correlation_reason=None,
+    )
+
+
+def best_threshold(predictions: Floats, solved: NDArray[np.bool_]) -> Threshold:
+    """The cut that tells the most MDPs rightly; of several equally good ones, that in the middle."""
+    values, groups = np.unique(predictions, return_inverse=True)
+    gains = np.bincount(groups, weights=np.where(solved, 1.0, -1.0), minlength=len(values))  # of moving the cut up
+    right = np.concatenate([[0.0], gains.cumsum()])
+    best = np.flatnonzero(right == right.max())
+    cut = int(best[(len(best) - 1) // 2])
+    return Threshold(
+        below=float(values[cut - 1]) if cut > 0 else -np.inf,
+        above=float(values[cut]) if cut < len(values) else None,
+    )
+
+
+def _accuracy(sample: Sample, labels: NDArray[np.object_], names: Sequence[str]) -> tuple[float | None, str | None]:
+    if len(names) < 2:
+        return None, "there is no other game to fit a threshold on"
+    right, solved = 0, sample.solved
+    for name in names:
+        is_left_out = labels == name
+        threshold = best_threshold(sample.predictions[~is_left_out], solved[~is_left_out])
+        told = [threshold.is_solved(prediction) for prediction in sample.predictions[is_left_out]]
+        right += int((np.array(told) == solved[is_left_out]).sum())
+    return right / sample.num_mdps, None

@@ -1,0 +1,64 @@
+"""One MDP as evaluation sees it: what theory says and what practice needed. One line of summary.csv."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+DEEP_RL = ("ppo", "dqn")  # the algorithms whose sample complexity is to be predicted
+GORP = "gorp"
+
+ORIGINAL, SHAPED, EXPLORATION = "original", "shaped", "exploration"  # types of MDPs
+SEPARATOR = "@"  # NAME@POLICY is the MDP NAME started from an exploration policy that is not the uniform one
+
+
+@dataclass(frozen=True)
+class MdpSummary:
+    """One MDP. None where a figure is not known; math.inf where it is infinite."""
+
+    name: str
+    origin: str  # the suite
+    type: str  # ORIGINAL, SHAPED, EXPLORATION, or what a file by others says
+    game: str  # MDPs of one game (Atari, over horizons) or level set belong together
+    unshaped: str | None  # name of the MDP whose rewards were shaped
+    horizon: int
+    num_actions: int
+    num_states: int
+    reward_min: float | None
+    reward_exploration: float | None
+    reward_optimal: float | None
+    reward_optimal_probability: float | None
+    reward_factor: float | None
+    k_min: int | None
+    epw: int | None
+    min_state_action_occupancy: float | None
+    min_sum_state_action_occupancy: float | None
+    effective_horizon: float | None
+    effective_horizon_kind: str | None  # "exact" or "upper"
+    effective_horizon_simple: float | None  # Theorem 5.4
+    bounds: Mapping[str, float]  # name: log10 of timesteps, for A^T overflows
+    sample_complexities: Mapping[str, float]  # algorithm: timesteps; infinite = run, not reached; absent = not run
+    budgets: Mapping[str, float]  # algorithm: timesteps a run could have
+    returns: Mapping[str, float]  # algorithm: final return, median over the seeds of the best setting
+
+    @property
+    def base_name(self) -> str:
+        """The name without the exploration policy."""
+        return self.name.rpartition(SEPARATOR)[0] if self.type == EXPLORATION else self.name
+
+
+def is_main(summary: MdpSummary) -> bool:
+    """Whether the MDP counts in Tables 1 and 2: rewards as they are, exploration uniform."""
+    return summary.type not in (SHAPED, EXPLORATION)
+
+
+def has_solved(summary: MdpSummary, algorithm: str) -> bool | None:
+    """Whether the algorithm found an optimal policy; None where it was not run."""
+    complexity = summary.sample_complexities.get(algorithm)
+    return None if complexity is None else math.isfinite(complexity)
+
+
+def log10_timesteps(timesteps: float) -> float:
+    """Sample complexities and bounds are compared as logarithms. Nothing takes less than one timestep."""
+    return math.log10(max(1, timesteps)) if timesteps < math.inf else math.inf

@@ -1,0 +1,144 @@
+"""How sure is a metric? Bootstrap intervals and paired tests, over games where MDPs repeat a game.
+
+MDPs of one game (Atari over horizons, Procgen levels) resemble each other, so whole games are drawn: a cluster
+bootstrap. Where every game comes once this is the plain bootstrap over MDPs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efhorizon.evaluation.metrics import Floats, Metric, Sample, value
+
+LEVEL = 0.95
+LEAST_GAMES = 5  # fewer cannot be resampled in earnest: of two games, half of all resamples are one game twice
+LEAST_DEFINED = 0.5  # share of resamples in which a metric must be defined
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A metric with its percentile interval; None with a reason where there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    num_mdps: int  # that entered
+    reason: str | None = None  # why there is no value
+    interval_reason: str | None = None  # why there is no interval
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """Two predictors on the same MDPs: the difference of a metric, first minus second."""
+
+    first: str
+    second: str
+    metric: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None  # two-sided
+    p_value_holm: float | None  # adjusted for all tests of this metric and algorithm
+    better: str | None  # who is ahead, however surely
+    num_mdps: int
+    reason: str | None = None
+
+
+def resampled_weights(games: NDArray[np.intp], num_resamples: int, rng: np.random.Generator) -> Floats:
+    """[B, N] how often each MDP is in each resample: as often as its game is drawn."""
+    num_games = int(games.max(initial=-1)) + 1
+    if not num_games:
+        return np.zeros((num_resamples, 0))
+    counts = rng.multinomial(num_games, np.full(num_games, 1 / num_games), size=num_resamples)
+    return counts[:, games].astype(np.float64)
+
+
+def game_indices(games: Sequence[str]) -> NDArray[np.intp]:
+    """Numbers instead of names."""
+    numbers = {game: number for number, game in enumerate(sorted(set(games)))}
+    return np.array([numbers[game] for game in games], np.intp)
+
+
+def estimate(metric: Metric, sample: Sample, values: Floats, num_games: int) -> Estimate:
+    """A metric and its interval; `values` [B] are those of the resamples."""
+    num_used = metric.num_used(sample)
+    reason = metric.reason(sample)
+    if reason is not None:
+        return Estimate(None, None, None, num_used, reason)
+    low, high, interval_reason = _interval(values, num_games)
+    return Estimate(value(metric, sample), low, high, num_used, None, interval_reason)
+
+
+def paired_test(
+    names: tuple[str, str],
+    metric: Metric,
+    samples: tuple[Sample, Sample],
+    values: tuple[Floats, Floats],
+    num_games: int,
+) -> PairedTest:
+    """Whether two predictors of the same outcomes differ: the share of resamples in which the other one is ahead.
+
+    `values` are those of the same resamples, [B] for each.
+    """
+    first, second = names
+    num_used = metric.num_used(samples[0])
+    reason = metric.reason(samples[0]) or metric.reason(samples[1])
+    if reason is None and num_games < LEAST_GAMES:
+        reason = _too_few(num_games)
+    if reason is not None:
+        return PairedTest(first, second, metric.name, None, None, None, None, None, None, num_used, reason)
+    one, other = (np.array([value(metric, sample)], np.float64) for sample in samples)
+    difference = float(_differences(one, other)[0])
+    differences = _differences(*values)
+    low, high, reason = _interval(differences, num_games)
+    defined = differences[~np.isnan(differences)]
+    tail = min(int((defined <= 0).sum()), int((defined >= 0).sum()))
+    ahead = first if (difference > 0) == metric.higher_is_better else second
+    return PairedTest(
+        first,
+        second,
+        metric.name,
+        difference,
+        low,
+        high,
+        p_value=None if reason else min(1.0, 2 * (tail + 1) / (len(defined) + 1)),
+        p_value_holm=None,
+        better=ahead if difference else None,
+        num_mdps=num_used,
+        reason=reason,
+    )
+
+
+def holm_adjusted(tests: Sequence[PairedTest]) -> list[PairedTest]:
+    """The tests with Holm's adjustment of their p-values for testing several at once."""
+    tested = sorted((test.p_value, place) for place, test in enumerate(tests) if test.p_value is not None)
+    adjusted, largest = list(tests), 0.0
+    for rank, (p_value, place) in enumerate(tested):
+        largest = max(largest, min(1.0, (len(tested) - rank) * p_value))
+        adjusted[place] = replace(tests[place], p_value_holm=largest)
+    return adjusted
+
+
+def _interval(values: Floats, num_games: int) -> tuple[float | None, float | None, str | None]:
+    """The middle of the values that are defined; its ends are values themselves, for some may be infinite."""
+    defined = np.sort(values[~np.isnan(values)])
+    if num_games < LEAST_GAMES:
+        return None, None, _too_few(num_games)
+    if len(defined) < max(1, LEAST_DEFINED * len(values)):
+        return None, None, f"defined in {len(defined):,} of {len(values):,} resamples only"
+    num_outside = round((1 - LEVEL) / 2 * len(defined))  # on each side
+    return float(defined[num_outside]), float(defined[-1 - num_outside]), None
+
+
+def _too_few(num_games: int) -> str:
+    return f"{num_games} {'game is' if num_games == 1 else 'games are'} too few to resample"
+
+
+def _differences(first: Floats, second: Floats) -> Floats:
+    """First minus second; two infinite values are equal."""
+    both = np.isinf(first) & np.isinf(second)
+    return np.where(both, 0.0, np.where(both, 0.0, first) - np.where(both, 0.0, second))

@@ -1,0 +1,141 @@
+"""From run rows to what practice needed: which rows count, and the sample complexity, budget and return they give.
+
+The sample complexity of a setting is the median over seeds, that of an algorithm the least over its settings.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from efhorizon.agents.protocol import setting_sample_complexity
+from efhorizon.evaluation._fields import Fields
+from efhorizon.evaluation.records import SEPARATOR
+
+TABLE_BACKEND = "table"
+STARTS = ("exploration_policy", "initial")  # hyperparameters that say what a run started from, by a digest
+SHORTEST_DIGEST = 8  # as in the names of settings
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Practice:
+    """What one algorithm needed on one MDP."""
+
+    sample_complexity: float  # infinite if not reached
+    budget: float
+    final_return: float | None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The rows that count, by the name of their MDP and their algorithm, and what was passed over."""
+
+    rows: dict[tuple[str, str], list[Row]]
+    notes: tuple[str, ...]
+
+
+def check_row(row: Row, where: str) -> None:
+    """Refuse what is no row; the learning curve is looked at only where it is used."""
+    fields = Fields(row, where)
+    for name in ("id", "algorithm", "backend", "setting"):
+        fields.text(name)
+    fields.integer("seed")
+    fields.optional_integer("sample_complexity")
+    fields.integer("steps")
+    fields.optional_number("final_return")
+    fields.mapping("hyperparameters")
+    fields.mapping("provenance")
+    fields.fields("protocol").integer("max_steps", least=1)
+
+
+def mdp_of(row: Row, names: Collection[str]) -> str | None:
+    """The MDP that a row is of, one of `names`; None where there is none.
+
+    A run that started from a given policy or parameters is of NAME@POLICY, never of NAME: POLICY is in the row's own
+    id, or it is the beginning of the digest of what the run started from.
+    """
+    digests = [str(row["hyperparameters"][start]) for start in STARTS if row["hyperparameters"].get(start)]
+    if not digests or SEPARATOR in row["id"]:
+        return row["id"] if row["id"] in names else None
+    for name in sorted(names):
+        base, _, policy = name.rpartition(SEPARATOR)
+        if base == row["id"] and len(policy) >= SHORTEST_DIGEST and any(each.startswith(policy) for each in digests):
+            return name
+    return None
+
+
+def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -> Selection:
+    """One row a run: MDP, algorithm, backend, setting, seed. `fingerprints` has every MDP that was analyzed.
+
+    A row of another table than the one that was analyzed does not count. Where a run was repeated, the largest budget
+    wins, then the newest version, then the most timesteps, then the text of the row, so that the choice never depends
+    on the order of files. Rows of Stable-Baselines3 count only for an MDP and algorithm without rows on the table.
+    """
+    named = [(name, row) for row in rows if (name := mdp_of(row, fingerprints)) is not None]
+    current = [(name, row) for name, row in named if _is_of_table(row, fingerprints[name])]
+    runs: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for name, row in current:
+        runs[name, row["algorithm"], row["backend"], row["setting"], row["seed"]].append(row)
+    newest = {key: max(repeated, key=_preference) for key, repeated in sorted(runs.items())}
+    on_table = {key[:2] for key, row in newest.items() if row["backend"] == TABLE_BACKEND}
+    kept = {key: row for key, row in newest.items() if row["backend"] == TABLE_BACKEND or key[:2] not in on_table}
+    grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    for (name, algorithm, *_), row in kept.items():
+        grouped[name, algorithm].append(row)
+    counted = (
+        (len(rows) - len(named), "of MDPs (or of starts) without a complete analysis: left out"),
+        (len(named) - len(current), "made on another table than the one analyzed: left out"),
+        (len(current) - len(newest), "repeated with other code or budget: the largest budget and newest code counts"),
+        (len(newest) - len(kept), "by Stable-Baselines3, left out since there are rows on the table too"),
+        (sum(row["backend"] != TABLE_BACKEND for row in kept.values()), "by Stable-Baselines3, for want of others"),
+    )
+    return Selection(dict(grouped), tuple(f"{_rows(count)} {what}" for count, what in counted if count))
+
+
+def practice(rows: Sequence[Row]) -> Practice:
+    """What the rows of one algorithm on one MDP come to."""
+    settings: dict[str, list[Row]] = defaultdict(list)
+    for row in rows:
+        settings[row["setting"]].append(row)
+    complexities = {
+        name: setting_sample_complexity(row["sample_complexity"] for row in seeds) for name, seeds in settings.items()
+    }
+    returns = {name: _median_return(seeds) for name, seeds in settings.items()}
+    # the best setting needs the least; among those that did not get there, the one with the highest return
+    best = min(settings, key=lambda name: (complexities[name], -_number(returns[name]), name))
+    # a setting that did not get there is known to need more than its budget: so much is known of the least over them
+    return Practice(complexities[best], min(budget(row) for row in rows), returns[best])
+
+
+def budget(row: Row) -> float:
+    """Timesteps that the run could have."""
+    return float(row["protocol"]["max_steps"])
+
+
+def _is_of_table(row: Row, fingerprint: str | None) -> bool:
+    of_row = row["provenance"].get("table_fingerprint")
+    return fingerprint is None or of_row is None or of_row == fingerprint
+
+
+def _preference(row: Row) -> tuple[Any, ...]:
+    version = str(row["provenance"].get("efhorizon", ""))
+    numbers = tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
+    return budget(row), numbers, row["steps"], json.dumps(row, sort_keys=True)
+
+
+def _median_return(rows: Sequence[Row]) -> float | None:
+    returns = [row["final_return"] for row in rows if row["final_return"] is not None]
+    return float(statistics.median(returns)) if returns else None
+
+
+def _number(value: float | None) -> float:
+    return float("-inf") if value is None else value
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"

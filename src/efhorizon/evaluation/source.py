@@ -1,0 +1,99 @@
+"""Where results come from: a results directory, an export of one, or a summary.csv on its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from efhorizon.errors import StoreError
+from efhorizon.evaluation import export, runs, summary_csv, theory
+from efhorizon.evaluation._fields import read_object
+from efhorizon.evaluation.records import MdpSummary
+from efhorizon.experiments.records import FORMAT, FORMAT_VERSION
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """Everything that is known of a study."""
+
+    path: Path  # where pictures are looked for
+    analyses: dict[str, dict[str, Any]]  # by name
+    runs: list[dict[str, Any]]  # run rows, all of them
+    summaries: list[MdpSummary]  # complete analyses only, by name
+    titles: dict[str, str]  # bound name: title for people
+    notes: tuple[str, ...] = ()  # what was left out, and why
+
+
+def study_data(path: Path | str) -> StudyData:
+    """Read a results directory, an export (mdps.parquet, runs.parquet, summary.csv), or one summary.csv."""
+    path = Path(path)
+    if not path.exists():
+        raise StoreError(f"{path}: no such file or directory")
+    if path.is_file():
+        return _from_csv(path, path.parent)
+    if any((path / name).exists() for name in ("results.json", "analyses", "rows")):
+        return _from_results(path)
+    if (path / export.MDPS).exists():
+        return _from_export(path)
+    if (path / summary_csv.FILE).exists():
+        return _from_csv(path / summary_csv.FILE, path)
+    raise StoreError(f"{path}: no results here: neither analyses/ nor rows/, {export.MDPS} or {summary_csv.FILE}")
+
+
+def combined(
+    path: Path, analyses: dict[str, dict[str, Any]], rows: list[dict[str, Any]], where: str = "analyses"
+) -> StudyData:
+    """The data of a study from its analyses and run rows."""
+    complete = {name: content for name, content in analyses.items() if theory.is_complete(content)}
+    selection = runs.selected_rows(rows, {name: theory.fingerprint(content) for name, content in complete.items()})
+    summaries, titles = [], {}
+    for name in sorted(complete):
+        found = {algorithm: runs.practice(its) for (of, algorithm), its in selection.rows.items() if of == name}
+        summaries.append(
+            replace(
+                theory.theory_summary(complete[name], f"{where}/{name}"),
+                sample_complexities={algorithm: what.sample_complexity for algorithm, what in found.items()},
+                budgets={algorithm: what.budget for algorithm, what in found.items()},
+                returns={a: what.final_return for a, what in found.items() if what.final_return is not None},
+            )
+        )
+        titles.update(theory.titles_of(complete[name], f"{where}/{name}"))
+    unfinished = sorted(set(analyses) - set(complete))
+    left_out = f"unfinished tables, whose figures are intervals, are left out: {', '.join(unfinished)}"
+    notes = (left_out, *selection.notes) if unfinished else selection.notes
+    return StudyData(path, analyses, rows, summaries, titles, notes)
+
+
+def _from_results(path: Path) -> StudyData:
+    marker = path / "results.json"
+    if marker.exists():
+        content = read_object(marker, "the mark of a results directory")
+        if content.get("format") != FORMAT or content.get("format_version") != FORMAT_VERSION:
+            raise StoreError(f"{marker}: not the mark of a results directory of this version")
+    analyses: dict[str, dict[str, Any]] = {}
+    for file in sorted((path / "analyses").glob("[!.]*.json")):
+        content = read_object(file, "an analysis")
+        name = theory.checked_name(content, str(file))
+        if name in analyses:
+            raise StoreError(f"{file}: there is another analysis of {name}")
+        analyses[name] = content
+    rows = []
+    for file in sorted((path / "rows").glob("[!.]*.json")):
+        row = read_object(file, "a row")
+        runs.check_row(row, str(file))
+        rows.append(row)
+    return combined(path, analyses, rows, str(path / "analyses"))
+
+
+def _from_export(path: Path) -> StudyData:
+    analyses, summaries = export.read_mdps(path / export.MDPS)
+    rows = export.read_runs(path / export.RUNS)
+    if not analyses:  # the export of a summary.csv
+        return StudyData(path, {}, rows, summaries, summary_csv.titles(summaries))
+    return combined(path, analyses, rows, str(path / export.MDPS))
+
+
+def _from_csv(file: Path, folder: Path) -> StudyData:
+    summaries = summary_csv.read_summaries(file)
+    return StudyData(folder, {}, [], summaries, summary_csv.titles(summaries))

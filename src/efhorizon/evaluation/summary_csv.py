@@ -1,0 +1,253 @@
+"""summary.csv, one line an MDP: the form in which the paper's authors published their figures, read and written.
+
+Their columns come first, ours after them. A published file has no bounds: those of the paper are computed from its
+columns (`formulas.py`). Columns that nobody knows are passed over. `inf` means not reached, an empty field not known.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from efhorizon._files import written_aside
+from efhorizon.errors import StoreError
+from efhorizon.evaluation import formulas
+from efhorizon.evaluation._fields import read_text
+from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
+
+FILE = "summary.csv"
+PUBLISHED_COLUMNS = (
+    "mdp_name",
+    "origin",
+    "type",
+    "horizon",
+    "num_actions",
+    "num_states_consolidated",
+    "reward_min",
+    "reward_exploration",
+    "reward_optimal",
+    "reward_optimal_probability",
+    "reward_factor",
+    "k_min",
+    "epw",
+    "min_state_action_occupancy",
+    "min_sum_state_action_occupancy",
+    "effective_horizon",
+    "effective_horizon_simple",
+    *(f"reward_{algorithm}" for algorithm in (*DEEP_RL, GORP)),
+    *(f"sample_complexity_{algorithm}" for algorithm in (*DEEP_RL, GORP)),
+)
+OWN_COLUMNS = ("base_mdp_name", "game", "effective_horizon_kind")  # then budgets and bounds
+PUBLISHED_BUDGETS = {"ppo": 5e6, "dqn": 5e6}  # timesteps (section 6); the rest are kinds of GORP
+PUBLISHED_GORP_BUDGET = 1e8
+PUBLISHED_TYPES = {"base": ORIGINAL, "reward_shaping": SHAPED}
+_TYPES_IN_FILE = {ours: theirs for theirs, ours in PUBLISHED_TYPES.items()}
+_REQUIRED = ("mdp_name", "horizon", "num_actions")
+_STATES = ("num_states_consolidated", "num_state_consolidated")  # the authors' README has the second spelling
+_COMPLEXITY, _RETURN, _BUDGET, _BOUND = "sample_complexity_", "reward_", "budget_", re.compile(r"bound_(.+)_log10")
+_HORIZON_AND_FRAMESKIP, _LEVEL = re.compile(r"_\d+_fs\d+(-v\d+)?$"), re.compile(r"_(easy|hard|exploration)_l\d+$")
+_SHAPING = re.compile(r"-[A-Za-z]+Shaped(?=-v\d+$)")
+
+
+def read_summaries(path: Path) -> list[MdpSummary]:
+    """The MDPs of a file, ours or the published one."""
+    reader = csv.DictReader(io.StringIO(read_text(path, "a summary.csv"), newline=""))
+    try:
+        header = list(reader.fieldnames or ())
+        lines = [(reader.line_num, line) for line in reader]
+    except csv.Error as error:
+        raise StoreError(f"{path}: not a table of comma-separated values: {error}") from None
+    missing = [name for name in _REQUIRED if name not in header] + ([] if set(_STATES) & set(header) else [_STATES[0]])
+    if missing:
+        raise StoreError(f"{path}: not a summary.csv: no column {', '.join(missing)}")
+    for number, line in lines:
+        if None in line or None in line.values():
+            raise StoreError(f"{path}: line {number} has not the {len(header)} fields of the header")
+    return checked_summaries((summary_of(line, f"{path}: line {number}") for number, line in lines), str(path))
+
+
+def checked_summaries(summaries: Iterable[MdpSummary], where: str) -> list[MdpSummary]:
+    """All of them, if no name comes twice."""
+    found: dict[str, MdpSummary] = {}
+    for summary in summaries:
+        if summary.name in found:
+            raise StoreError(f"{where}: {summary.name} comes twice")
+        found[summary.name] = summary
+    return list(found.values())
+
+
+def write_summaries(path: Path, summaries: Sequence[MdpSummary]) -> None:
+    """Write a file; the same summaries give the same bytes."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, columns(summaries), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _written(value) for name, value in fields_of(each).items()} for each in summaries)
+    with written_aside(path) as temporary:
+        temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
+
+
+def columns(summaries: Sequence[MdpSummary]) -> list[str]:
+    """The header: published columns, then ours, then those of single algorithms and bounds."""
+    known = dict.fromkeys((*PUBLISHED_COLUMNS, *OWN_COLUMNS))
+    more = [name for summary in summaries for name in fields_of(summary) if name not in known]
+    algorithms = sorted({name for name in more if not name.startswith("bound_")})
+    return [*known, *algorithms, *dict.fromkeys(name for name in more if name.startswith("bound_"))]
+
+
+def fields_of(summary: MdpSummary) -> dict[str, str | float | None]:
+    """The columns of one MDP by name."""
+    return {
+        "mdp_name": summary.name,
+        "origin": summary.origin,
+        "type": _TYPES_IN_FILE.get(summary.type, summary.type),
+        "horizon": summary.horizon,
+        "num_actions": summary.num_actions,
+        "num_states_consolidated": summary.num_states,
+        "reward_min": summary.reward_min,
+        "reward_exploration": summary.reward_exploration,
+        "reward_optimal": summary.reward_optimal,
+        "reward_optimal_probability": summary.reward_optimal_probability,
+        "reward_factor": summary.reward_factor,
+        "k_min": summary.k_min,
+        "epw": summary.epw,
+        "min_state_action_occupancy": summary.min_state_action_occupancy,
+        "min_sum_state_action_occupancy": summary.min_sum_state_action_occupancy,
+        "effective_horizon": summary.effective_horizon,
+        "effective_horizon_simple": summary.effective_horizon_simple,
+        **{_RETURN + algorithm: value for algorithm, value in summary.returns.items()},
+        **{_COMPLEXITY + algorithm: value for algorithm, value in summary.sample_complexities.items()},
+        "base_mdp_name": summary.unshaped,
+        "game": summary.game,
+        "effective_horizon_kind": summary.effective_horizon_kind,
+        **{_BUDGET + algorithm: value for algorithm, value in summary.budgets.items()},
+        **{f"bound_{name}_log10": value for name, value in summary.bounds.items()},
+    }
+
+
+def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
+    """The MDP of one line; an empty field is not known."""
+    fields = _Line(line, where)
+    name = fields.text("mdp_name")
+    if name is None:
+        raise StoreError(f"{where}: mdp_name is empty")
+    type_ = fields.text("type") or ORIGINAL
+    type_ = PUBLISHED_TYPES.get(type_, type_)
+    base = fields.text("base_mdp_name") or _SHAPING.sub("", name)
+    complexities = {
+        column.removeprefix(_COMPLEXITY): value
+        for column in line
+        if column.startswith(_COMPLEXITY) and (value := fields.positive(column)) is not None
+    }
+    returns = {name: fields.number(_RETURN + name) for name in complexities}
+    budgets = {name: fields.positive(_BUDGET + name) or _published_budget(name) for name in complexities}
+    horizon, num_actions = fields.count("horizon"), fields.count("num_actions")
+    num_states = fields.count(_STATES[0] if _STATES[0] in line else _STATES[1])
+    k_min, epw = fields.optional_count("k_min"), fields.optional_count("epw")
+    occupancy = fields.number("min_state_action_occupancy")
+    effective_horizon, simple = fields.number("effective_horizon"), fields.number("effective_horizon_simple")
+    bounds = {formulas.WORST_CASE: formulas.worst_case_bound(horizon, num_actions)}
+    bounds[formulas.UCB] = formulas.ucb_bound(horizon, num_actions, num_states)
+    if occupancy is not None:
+        bounds[formulas.COVERING_LENGTH] = formulas.covering_length_bound(horizon, num_actions, num_states, occupancy)
+    if epw is not None:
+        bounds[formulas.EPW] = formulas.window_bound(horizon, num_actions, epw)
+    if effective_horizon is not None:
+        bounds[formulas.EFFECTIVE_HORIZON] = formulas.horizon_bound(horizon, num_actions, effective_horizon)
+    if simple is not None:
+        bounds[formulas.SIMPLE_HORIZON] = formulas.horizon_bound(horizon, num_actions, simple)
+    written = {match[1]: fields.number(match[0]) for column in line if (match := _BOUND.fullmatch(column))}
+    if written:  # our own file says what bounds there are
+        bounds = {bound: value for bound, value in written.items() if value is not None}
+    return MdpSummary(
+        name=name,
+        origin=fields.text("origin") or "unknown",
+        type=type_,
+        game=fields.text("game") or game_of(base),
+        unshaped=base if type_ == SHAPED else None,
+        horizon=horizon,
+        num_actions=num_actions,
+        num_states=num_states,
+        reward_min=fields.number("reward_min"),
+        reward_exploration=fields.number("reward_exploration"),
+        reward_optimal=fields.number("reward_optimal"),
+        reward_optimal_probability=fields.number("reward_optimal_probability"),
+        reward_factor=fields.number("reward_factor"),
+        k_min=k_min,
+        epw=epw,
+        min_state_action_occupancy=occupancy,
+        min_sum_state_action_occupancy=fields.number("min_sum_state_action_occupancy"),
+        effective_horizon=effective_horizon,
+        effective_horizon_kind=fields.text("effective_horizon_kind"),
+        effective_horizon_simple=simple,
+        bounds=bounds,
+        sample_complexities=complexities,
+        budgets=budgets,
+        returns={algorithm: value for algorithm, value in returns.items() if value is not None},
+    )
+
+
+def game_of(name: str) -> str:
+    """pong of pong_20_fs30, maze of maze_easy_l0_30_fs1, and other names as they are."""
+    return _LEVEL.sub("", _HORIZON_AND_FRAMESKIP.sub("", name))
+
+
+def titles(summaries: Sequence[MdpSummary]) -> dict[str, str]:
+    """Titles of the bounds of a file, which carries none itself."""
+    names = dict.fromkeys(name for summary in summaries for name in summary.bounds)
+    return {name: formulas.TITLES.get(name, name.replace("_", " ")) for name in names}
+
+
+def _published_budget(algorithm: str) -> float:
+    return PUBLISHED_BUDGETS.get(algorithm, PUBLISHED_GORP_BUDGET)
+
+
+def _written(value: str | float | None) -> str:
+    return "" if value is None else value if isinstance(value, str) else repr(value)
+
+
+class _Line:
+    """The fields of one line."""
+
+    def __init__(self, line: Mapping[str, str], where: str) -> None:
+        self._line, self._where = line, where
+
+    def text(self, name: str) -> str | None:
+        return (self._line.get(name) or "").strip() or None
+
+    def number(self, name: str) -> float | None:
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            raise self._wrong(name, "a number") from None
+        return None if math.isnan(value) else value
+
+    def positive(self, name: str) -> float | None:
+        value = self.number(name)
+        if value is not None and value <= 0:
+            raise self._wrong(name, "positive")
+        return value
+
+    def count(self, name: str) -> int:
+        value = self.optional_count(name)
+        if value is None:
+            raise self._wrong(name, "a whole number of at least 1")
+        return value
+
+    def optional_count(self, name: str) -> int | None:
+        """Whole numbers, which other programs may have written as 3.0."""
+        value = self.number(name)
+        if value is None or math.isinf(value):
+            return None
+        if value != int(value) or value < 1:
+            raise self._wrong(name, "a whole number of at least 1")
+        return int(value)
+
+    def _wrong(self, name: str, wanted: str) -> StoreError:
+        return StoreError(f"{self._where}: {name} must be {wanted}, not {self._line.get(name)!r}")
