@@ -14,9 +14,29 @@ def best_actions_along(order, transitions, codes, units, ties, values, actions):
 
 
 @njit(cache=True, parallel=True)
-def best_actions_sweep(transitions, codes, units, ties, following, values, actions):  # type: ignore[no-untyped-def]
-    """One step of backward induction over all states."""
-    for state in prange(transitions.shape[0]):
+def lowest_best_actions(start, stop, transitions, codes, units, following, values, actions):  # type: ignore[no-untyped-def]
+    """One step of backward induction over the states start .. stop - 1; ties go to the lowest action.
+
+    Kept apart from the rule for random ties: this plain loop compiles to vector gathers, several times faster.
+    """
+    for state in prange(start, stop):
+        best, chosen = units[codes[state, 0]], 0
+        if transitions[state, 0] >= 0:
+            best += following[transitions[state, 0]]
+        for action in range(1, transitions.shape[1]):
+            value = units[codes[state, action]]
+            if transitions[state, action] >= 0:
+                value += following[transitions[state, action]]
+            if value > best:
+                best, chosen = value, action
+        values[state] = best
+        actions[state] = chosen
+
+
+@njit(cache=True, parallel=True)
+def best_actions(start, stop, transitions, codes, units, ties, following, values, actions):  # type: ignore[no-untyped-def]
+    """The same, with ties broken from an action of each state's own."""
+    for state in prange(start, stop):
         _best_action(state, transitions, codes, units, ties[state], following, values, actions)
 
 

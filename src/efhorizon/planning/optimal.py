@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from efhorizon import _graph
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning import _kernels
+from efhorizon.planning._threads import on_layer
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,7 @@ class OptimalPlan:
 def optimal_plan(mdp: TabularMDP, rng: np.random.Generator | None = None) -> OptimalPlan:
     """An optimal policy; ties go to the lowest action, or to a random one with `rng`."""
     units, unit = _units(mdp)
-    ties = np.zeros(mdp.num_states, np.int64)
-    if rng is not None:
-        ties = rng.integers(mdp.num_actions, size=mdp.num_states)
+    ties = None if rng is None else rng.integers(mdp.num_actions, size=mdp.num_states)
     value, actions = _induction(mdp, units, ties, keep_actions=True)
     return OptimalPlan(float(value * unit), actions)
 
@@ -42,9 +41,8 @@ def optimal_plan(mdp: TabularMDP, rng: np.random.Generator | None = None) -> Opt
 def return_range(mdp: TabularMDP) -> tuple[float, float]:
     """The worst and the best return that any action sequence gets."""
     units, unit = _units(mdp)
-    ties = np.zeros(mdp.num_states, np.int64)
-    best, _ = _induction(mdp, units, ties, keep_actions=False)
-    worst, _ = _induction(mdp, -units, ties, keep_actions=False)
+    best, _ = _induction(mdp, units, None, keep_actions=False)
+    worst, _ = _induction(mdp, -units, None, keep_actions=False)
     return float(-worst * unit), float(best * unit)
 
 
@@ -60,19 +58,24 @@ def _units(mdp: TabularMDP) -> tuple[NDArray[Any], Fraction | float]:
 
 
 def _induction(
-    mdp: TabularMDP, units: NDArray[Any], ties: NDArray[np.int64], *, keep_actions: bool
+    mdp: TabularMDP, units: NDArray[Any], ties: NDArray[np.int64] | None, *, keep_actions: bool
 ) -> tuple[Any, NDArray[np.uint8]]:
     """The value of the start state in reward units, and the best actions."""
     values = np.zeros(mdp.num_states, units.dtype)
     acyclic = _graph.successors_first(mdp.transitions)
     if acyclic is not None and acyclic[1] <= mdp.horizon:
         actions = np.zeros((1, mdp.num_states), np.uint8)
+        ties = np.zeros(mdp.num_states, np.int64) if ties is None else ties
         _kernels.best_actions_along(acyclic[0], mdp.transitions, mdp.reward_codes, units, ties, values, actions[0])
         return values[0].item(), actions
     actions = np.zeros((mdp.horizon if keep_actions else 1, mdp.num_states), np.uint8)
     following = np.zeros_like(values)
     for time in range(mdp.horizon - 1, -1, -1):
         row = actions[time if keep_actions else 0]
-        _kernels.best_actions_sweep(mdp.transitions, mdp.reward_codes, units, ties, following, values, row)
+        table = (mdp.transitions, mdp.reward_codes, units)
+        if ties is None:
+            on_layer(_kernels.lowest_best_actions, slice(0, mdp.num_states), *table, following, values, row)
+        else:
+            on_layer(_kernels.best_actions, slice(0, mdp.num_states), *table, ties, following, values, row)
         values, following = following, values
     return following[0].item(), actions
