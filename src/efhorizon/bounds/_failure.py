@@ -33,7 +33,7 @@ MAX_GRID_GROUPS = 100  # distribution functions are integrated for so many group
 def method_bounds(  # type: ignore[no-untyped-def]
     m, relative_error, uniform_ties, begin, end, group_starts, groups, two_point,
     arm_starts, arm_groups, arm_actions, arm_counts,
-    tail_levels, normal_points, lower, upper, cap,
+    tail_levels, normal_points, max_grid_groups, lower, upper, cap,
 ):  # fmt: skip
     """lower, upper [choices, methods, A], cap [choices, methods], UNUSED where a method does not apply."""
     for row in prange(end - begin):
@@ -55,7 +55,7 @@ def method_bounds(  # type: ignore[no-untyped-def]
                 cap[row, method] = binomial(own, m, relative_error, uniform_ties, p_low, p_high)
             elif method == BENNETT:
                 cap[row, method] = bennett(own, m, p_low, p_high)
-            elif num_groups <= MAX_GRID_GROUPS and m <= MAX_GRID_M:
+            elif num_groups <= max_grid_groups and m <= MAX_GRID_M:
                 points = normal_points if method == BERRY_ESSEEN else normal_points[:0]
                 cap[row, method] = distribution(own, m, tail_levels, points, p_low, p_high)
             if cap[row, method] == UNUSED:

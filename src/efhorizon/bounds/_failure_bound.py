@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +58,21 @@ class FailureBound:
         self._two_point = two_point[kept]
         self._relative_error = moments.relative_error
         self._uniform_ties = uniform_ties
+        self._with_grids = True
+
+    @property
+    def grid_work(self) -> int:
+        """Groups whose distribution functions are integrated over grids: what takes the time."""
+        choice_of = np.repeat(np.arange(self._options.num_choices), np.diff(self._options.group_starts))
+        needs_grid = np.zeros(self._options.num_choices, np.bool_)
+        needs_grid[choice_of[~self._two_point]] = True
+        return int(needs_grid[choice_of].sum())
+
+    def without_grids(self) -> FailureBound:
+        """The same with Bennett's inequality instead of Berry-Esseen and Bernstein grids: weaker, far quicker."""
+        result = copy(self)
+        result._with_grids = False
+        return result
 
     def __call__(self, m: float) -> Solution:
         options, m = self._options, float(m)
@@ -75,7 +91,8 @@ class FailureBound:
                     m, self._relative_error, self._uniform_ties, begin, end,
                     options.group_starts, self._groups, self._two_point,
                     options.arm_starts, options.arm_groups, options.arm_actions, options.arm_counts,
-                    _TAIL_LEVELS, _NORMAL_POINTS, lower, upper, cap,
+                    _TAIL_LEVELS, _NORMAL_POINTS, _failure.MAX_GRID_GROUPS if self._with_grids else 0,
+                    lower, upper, cap,
                 )  # fmt: skip
             _failure.failure_recursion(
                 begin, options.following, lower[part], upper[part], cap[part], failure, used, chances

@@ -31,6 +31,8 @@ from efhorizon.planning.timeline import Timeline
 MAX_M = 10**100
 METHODS = ("binomial", "Berry-Esseen", "Bernstein", "Bennett")
 RELATIVE_PRECISION = 1e-4  # of the binary search; 1/100 in the paper
+MAX_GRID_WORK = 300_000  # groups of sequences with grids: some minutes for the whole search
+MAX_GRID_WORK_BESIDE_EXACT = 20_000  # some seconds
 _THRESHOLD = 0.5 - 1e-9  # 1/2, less more than all rounding
 
 
@@ -54,10 +56,13 @@ def appendix_c_bound(
     *,
     exploration_policy: ArrayLike | ExplorationPolicy | None = None,
     gamma: float = 1.0,
+    exact_m: int | None = None,
 ) -> AppendixCBound:
     """The least m found, up to 10^100, at which GORP(k, m) provably fails with probability below 1/2.
 
-    Binary search on a logarithmic scale: the least m exactly below 10,000, to a relative precision of 1e-4 above.
+    Binary search on a logarithmic scale: the least m exactly below 10,000, to a relative precision of 1e-4 above. Where
+    grids of distribution functions would take too long, Bennett's inequality alone serves; where the exact m is known
+    as well, nothing does, and `reason` says so.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -68,7 +73,12 @@ def appendix_c_bound(
         return AppendixCBound(k, None, None, None, {}, None, None, str(error))
     moments = return_moments(timeline, options.group_ends, explorer, gamma=gamma)
     problem = FailureBound(options, moments)
-    m = least_certified(problem)
+    if exact_m is not None and problem.grid_work > MAX_GRID_WORK_BESIDE_EXACT:
+        reason = f"left out: m = {exact_m} is exact, and {problem.grid_work:,} grids would take long"
+        return AppendixCBound(k, None, None, None, {}, None, None, reason)
+    if problem.grid_work > MAX_GRID_WORK:
+        problem = problem.without_grids()
+    m = least_certified(problem, from_m=exact_m or 1)
     solution = problem(MAX_M if m is None else m)
     worst = int(solution.contributions.argmax())
     time, state = options.place(worst)
@@ -85,11 +95,11 @@ def appendix_c_bound(
     )
 
 
-def least_certified(problem: FailureBound) -> int | None:
-    """Squares upward from 2 until one is certified, then bisection of the logarithm, and of m itself once close."""
+def least_certified(problem: FailureBound, from_m: int = 1) -> int | None:
+    """Squares upward from `from_m` until one is certified, then bisection of the logarithm, and of m once close."""
     if problem(MAX_M).failure > _THRESHOLD:
         return None
-    failing, m = 0, 1
+    failing, m = from_m - 1, from_m
     while m < MAX_M and problem(m).failure > _THRESHOLD:
         failing, m = m, min(max(2 * m, m * m), MAX_M)
     while m - failing > max(1, int(RELATIVE_PRECISION * failing)):

@@ -80,10 +80,13 @@ def _m(entry: HorizonAtK) -> int:
 def _at_k(problem: Problem, k: int) -> HorizonAtK:
     theorem = theorem_horizon(problem, k)
     exact = _exact(problem, k)
-    tight = _appendix_c(problem, k)
+    exact_m = exact.m if exact.smallest_m_verified else None
+    tight = _appendix_c(problem, k, exact_m)
     uppers: list[tuple[int, str, Any]] = []
-    if exact.m is not None and not exact.smallest_m_verified:
+    if exact.m is not None and exact_m is None:
         uppers.append((exact.m, "exact laws, by bisection", exact.witness))
+    elif exact_m is not None and tight.m is None:
+        uppers.append((exact_m, "exact", exact.witness))
     if tight.m is not None:
         uppers.append((tight.m, f"Appendix C ({tight.method})", (tight.witness_time, tight.witness_state)))
     if theorem.m is not None:
@@ -92,7 +95,6 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
     if goal is not None and goal.m is not None:
         uppers.append((goal.m, "Theorem B.4", goal.witness))
     upper = min(uppers, key=lambda bound: bound[0]) if uppers else None
-    exact_m = exact.m if exact.smallest_m_verified else None
     method = "exact" if exact_m is not None else upper[1] if upper else None
     return HorizonAtK(
         k=k,
@@ -101,7 +103,7 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
         theorem_m=theorem.m,
         method=method,
         exact_reason=exact.reason if exact.m is None or exact_m is not None else "not every smaller m was tried",
-        upper_reason=None if upper else tight.reason,
+        upper_reason=tight.reason,
         theorem_reason=theorem.reason,
         witness=exact.witness if exact_m is not None else upper[2] if upper else None,
     )
@@ -113,5 +115,7 @@ def _exact(problem: Problem, k: int) -> ExactHorizon:
     return exact_horizon(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)
 
 
-def _appendix_c(problem: Problem, k: int) -> AppendixCBound:
-    return appendix_c_bound(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)
+def _appendix_c(problem: Problem, k: int, exact_m: int | None) -> AppendixCBound:
+    return appendix_c_bound(
+        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, exact_m=exact_m
+    )
