@@ -11,14 +11,15 @@ from gorp_simulation import simulated_success
 from scipy.optimize import linprog
 from toy_mdps import random_mdp
 
-from efhorizon import TabularMDP, load
-from efhorizon.bounds import _failure, _failure_bound
+from efhorizon import TabularMDP, examples, load
+from efhorizon.bounds import _failure, _failure_bound, appendix_c
 from efhorizon.bounds._choice import choices
 from efhorizon.bounds._choice_exact import GreedyChoices
 from efhorizon.bounds._failure_bound import FailureBound
 from efhorizon.bounds._failure_methods import UNUSED
 from efhorizon.bounds._tails import NUM_COLUMNS, berry_esseen_error, exponent
 from efhorizon.bounds.appendix_c import appendix_c_bound, least_certified
+from efhorizon.bounds.effective_horizon import effective_horizon
 from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.bounds.problem import problem
 from efhorizon.bounds.theorem_horizon import theorem_horizon
@@ -88,7 +89,8 @@ def test_every_method_contains_the_exact_chances(rng: np.random.Generator, unifo
                 float(m), bound._relative_error, uniform_ties, 0, num_choices,
                 merged.group_starts, bound._groups, two_point,
                 merged.arm_starts, merged.arm_groups, merged.arm_actions, merged.arm_counts,
-                _failure_bound._TAIL_LEVELS, _failure_bound._NORMAL_POINTS, lower, upper, cap,
+                _failure_bound._TAIL_LEVELS, _failure_bound._NORMAL_POINTS, _failure.MAX_GRID_GROUPS,
+                lower, upper, cap,
             )  # fmt: skip
             for method in range(_failure.NUM_METHODS):
                 used = cap[:, method] != UNUSED
@@ -242,3 +244,27 @@ def test_a_table_built_here(minigrid_tables: dict[str, TabularMDP]) -> None:
     """The paper prints H <= 1.64 = 1 + log_3 2 for MiniGrid-Empty-5x5."""
     bound = appendix_c_bound(timeline(minigrid_tables["MiniGrid-Empty-5x5-v0"]), 1)
     assert bound.m == 1
+
+
+def test_without_grids_the_bound_is_weaker_but_no_worse_than_the_theorem() -> None:
+    """On a table whose returns take many values: all methods <= Bennett alone <= Theorem 5.4."""
+    given = problem(examples.dense_rewards(4, 3))
+    options = choices(given.timeline, 1)
+    bound = FailureBound(options, return_moments(given.timeline, options.group_ends))
+    assert bound.grid_work > 0
+    all_methods, bennett_only = least_certified(bound), least_certified(bound.without_grids())
+    theorem = theorem_horizon(given, 1).m
+    assert all_methods is not None
+    assert bennett_only is not None
+    assert theorem is not None
+    assert all_methods <= bennett_only <= theorem
+    exact = exact_horizon(given.timeline, 1).m
+    assert least_certified(bound, from_m=exact or 1) == all_methods
+
+
+def test_left_out_beside_an_exact_m(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appendix_c, "MAX_GRID_WORK_BESIDE_EXACT", 0)
+    entry = effective_horizon(problem(examples.dense_rewards(4, 3), max_k=1)).by_k[0]
+    assert entry.upper_m == entry.exact_m
+    assert entry.upper_reason is not None
+    assert "is exact" in entry.upper_reason
