@@ -64,7 +64,8 @@ class Fields:
 
     def number(self, name: str) -> float:
         value = self._content.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if not is_number or (isinstance(value, float) and math.isnan(value)):
             raise self._wrong(name, "a number")
         return value
 

@@ -81,7 +81,10 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
     runs: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
     for name, row in current:
         runs[name, row["algorithm"], row["backend"], row["setting"], row["seed"]].append(row)
-    newest = {key: max(repeated, key=_preference) for key, repeated in sorted(runs.items())}
+    newest = {
+        key: repeated[0] if len(repeated) == 1 else max(repeated, key=_preference)
+        for key, repeated in sorted(runs.items())
+    }
     on_table = {key[:2] for key, row in newest.items() if row["backend"] == TABLE_BACKEND}
     kept = {key: row for key, row in newest.items() if row["backend"] == TABLE_BACKEND or key[:2] not in on_table}
     grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)

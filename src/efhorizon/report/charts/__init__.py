@@ -1,0 +1,1 @@
+"""The charts: pure functions, data in and SVG out."""

@@ -1,0 +1,69 @@
+"""Pictures of a study: only PNG files inside its pictures folder get into a report, and only their image data."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from efhorizon.errors import StoreError
+
+FOLDER = "pictures"
+MAX_BYTES = 8 << 20
+MAX_PIXELS = 40_000_000  # a browser takes four bytes for each
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_KEPT_CHUNKS = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG file and its size."""
+
+    content: bytes
+    width: int
+    height: int
+
+
+def study_picture(study: Path, given: str) -> Picture:
+    """The picture that an analysis names, such as "pictures/NAME-start.png"; an error says why it is refused."""
+    folder = (study / FOLDER).resolve()
+    path = study / given
+    try:
+        resolved = path.resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):  # missing, a name with a NUL, a circle of links
+        raise StoreError(f"{path}: no such picture") from None
+    if not resolved.is_relative_to(folder) or not resolved.is_file():
+        raise StoreError(f"{path}: not a picture inside {folder}")
+    size = resolved.stat().st_size
+    if size > MAX_BYTES:
+        raise StoreError(f"{path}: {size:,} bytes are too many for a picture (at most {MAX_BYTES:,})")
+    return checked_png(resolved.read_bytes(), str(path))
+
+
+def checked_png(content: bytes, where: str) -> Picture:
+    """A PNG with nothing in it but the image: texts, profiles and whatever follows the end are left out."""
+    if not content.startswith(_SIGNATURE):
+        raise StoreError(f"{where}: not a PNG file")
+    kinds: list[bytes] = []
+    kept, at = [_SIGNATURE], len(_SIGNATURE)
+    while not kinds or kinds[-1] != b"IEND":
+        length, kind = struct.unpack_from(">I4s", content, at) if at + 12 <= len(content) else (-1, b"")
+        end = at + 12 + length
+        if length < 0 or end > len(content) or zlib.crc32(content[at + 4 : end - 4]) != _checksum(content, end):
+            raise StoreError(f"{where}: a damaged PNG file")
+        kinds.append(kind)
+        if kind in _KEPT_CHUNKS:
+            kept.append(content[at:end])
+        at = end
+    if kinds[0] != b"IHDR" or b"IDAT" not in kinds:
+        raise StoreError(f"{where}: a damaged PNG file")
+    width, height = struct.unpack_from(">II", content, len(_SIGNATURE) + 8)
+    if not 0 < width * height <= MAX_PIXELS:
+        raise StoreError(f"{where}: {width} x {height} pixels (at most {MAX_PIXELS:,} are shown)")
+    return Picture(b"".join(kept), width, height)
+
+
+def _checksum(content: bytes, end: int) -> int:
+    checksum: int = struct.unpack_from(">I", content, end - 4)[0]
+    return checksum
