@@ -149,6 +149,7 @@ def analysis(
                 "optimal_value": 10.0,
                 "gap": laws[0]["q"] - laws[1]["q"],
             },
+            "theorem_states": {"1": {"time": 2, "state": 5, "gap": laws[0]["q"] - laws[1]["q"]}},
             "most_failures": {"time": 3, "state": 9, "failure_probability": 0.22},
             "reasons": {} if goal else {"goal": "not a goal MDP"},
         },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -64,8 +63,7 @@ class Fields:
 
     def number(self, name: str) -> float:
         value = self._content.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or (isinstance(value, float) and math.isnan(value)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value != value:  # NaN differs from itself
             raise self._wrong(name, "a number")
         return value
 

@@ -61,6 +61,15 @@ class ActionLaw:
 
 
 @dataclass(frozen=True)
+class TheoremState:
+    """Where Theorem 5.4 is decided, for k = 1."""
+
+    time: int
+    state: int
+    gap: float | None
+
+
+@dataclass(frozen=True)
 class Deciding:
     """The state where the bound of Theorem 5.4 is attained."""
 
@@ -115,7 +124,7 @@ class Analysis:
     reasons: Mapping[str, str]
     titles: Mapping[str, str]
     goal_p: float | None
-    gap: float | None
+    theorem_state: TheoremState | None
     failures: Failures | None
     deciding: Deciding | None
     layers: tuple[int, ...]
@@ -136,7 +145,6 @@ def analysis_of(name: str, content: Mapping[str, Any]) -> Analysis:
     given = outer.mapping("analysis")
     effective = inner.fields("effective_horizon")
     table = Fields(_object(content, "table", where), f"{where}: table")
-    deciding = given.get("deciding_state")
     return Analysis(
         name=name,
         suite=outer.text("suite"),
@@ -159,7 +167,7 @@ def analysis_of(name: str, content: Mapping[str, Any]) -> Analysis:
         reasons=_texts(_object(given, "reasons", where), f"{where}: reasons"),
         titles=_texts(_object(content, "titles", where), f"{where}: titles"),
         goal_p=Fields(_object(given, "goal_mdp", where), f"{where}: goal_mdp").optional_number("p"),
-        gap=None if deciding is None else inner.fields("deciding_state").optional_number("gap"),
+        theorem_state=_theorem_state(_object(given, "theorem_states", where).get("1"), f"{where}: theorem_states"),
         failures=_failures(_object(given, "most_failures", where), where),
         deciding=_deciding(_object(content, "deciding", where), f"{where}: deciding"),
         layers=tuple(int(size) for size in _numbers(_object(content, "table", where), "layers", where)),
@@ -200,6 +208,13 @@ def _failures(content: Mapping[str, Any], where: str) -> Failures | None:
         return None
     fields = Fields(content, f"{where}: most_failures")
     return Failures(fields.integer("time"), fields.integer("state"), float(fields.number("failure_probability")))
+
+
+def _theorem_state(content: object, where: str) -> TheoremState | None:
+    if not isinstance(content, dict):
+        return None
+    fields = Fields(content, where)
+    return TheoremState(fields.integer("time"), fields.integer("state"), fields.optional_number("gap"))
 
 
 def _deciding(content: Mapping[str, Any], where: str) -> Deciding | None:

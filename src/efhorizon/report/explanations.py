@@ -73,7 +73,8 @@ def _gap(analysis: Analysis) -> str | None:
     ordered = sorted(analysis.deciding.actions, key=lambda law: -law.q)
     if len(ordered) < 2 or ordered[0].q == ordered[1].q:
         return None
-    best, second = ordered[0], next(law for law in ordered if law.q < ordered[0].q)
+    lower = [law for law in ordered if law.q < ordered[0].q]
+    best, second = ordered[0], next((law for law in lower if not law.is_optimal), lower[0])
     high, low = numbers.significant(best.q), numbers.significant(second.q)
     against = f"against {low} for" if low != high else f"only {numbers.significant(best.q - second.q)} more than"
     return (
@@ -168,10 +169,11 @@ def _effective_horizon(analysis: Analysis) -> str:
 
 
 def _theorem(analysis: Analysis) -> str:
-    if analysis.deciding is None:
+    where = analysis.theorem_state
+    if where is None:
         return ""
-    gap = "" if analysis.gap is None else f", gap {numbers.significant(analysis.gap)}"
-    return f"state {analysis.deciding.state} at time {analysis.deciding.time}{gap}"
+    gap = "" if where.gap is None else f", gap {numbers.significant(where.gap)}"
+    return f"state {where.state} at time {where.time}{gap}"
 
 
 def _goal(analysis: Analysis) -> str:
