@@ -296,6 +296,12 @@ def _add_gorp(commands: Any) -> None:
         "--budget", type=int, metavar="N", help="timesteps of a run, at most, in a search (default: 100,000,000)"
     )
     parser.add_argument(
+        "--exploration-policy",
+        type=Path,
+        metavar="F.npy",
+        help="probabilities [S, A] or [T, S, A] (default: every action equally likely)",
+    )
+    parser.add_argument(
         "--live",
         action="store_true",
         help="run on the live environment: NAME is a name from `efhorizon list`, an Atari game such as freeway or "
@@ -340,6 +346,18 @@ def _add_train(commands: Any) -> None:
     )
     parser.add_argument(
         "--tables", type=Path, default=Path("tables"), metavar="DIR", help="where tables are (default: tables)"
+    )
+    parser.add_argument(
+        "--exploration-policy",
+        type=Path,
+        metavar="F.npy",
+        help="DQN, GORP: probabilities [S, A] or [T, S, A] of random actions (default: all equally likely)",
+    )
+    parser.add_argument(
+        "--initial",
+        type=Path,
+        metavar="F.npz",
+        help="PPO, DQN: parameters to start from, under the names of Stable-Baselines3's state dictionary",
     )
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="write learning curves for TensorBoard too")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -17,7 +17,9 @@ from efhorizon.agents import dqn
 from efhorizon.agents.dqn import DQNSettings
 from efhorizon.agents.forward import Sight
 from efhorizon.agents.networks import adam_start
+from efhorizon.agents.observations import ObservedTable
 from efhorizon.agents.protocol import Protocol
+from efhorizon.planning.policies import ExplorationPolicy
 
 TABLES = {"flat": flat_table, "images": lambda rng: image_table(rng, 16)}
 
@@ -27,6 +29,7 @@ def model_of(observations: np.ndarray, settings: DQNSettings) -> Any:
     import torch
 
     torch.manual_seed(3)
+    torch.set_num_threads(1)  # threads would only wait for each other in networks this small
     return library.DQN(
         "MlpPolicy" if observations.ndim == 2 else "CnnPolicy",
         library.common.vec_env.DummyVecEnv([lambda: ShownEnv(observations)]),
@@ -41,6 +44,7 @@ def model_of(observations: np.ndarray, settings: DQNSettings) -> Any:
     )
 
 
+@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize(("kind", "keeps_values"), [("flat", True), ("flat", False), ("images", False)])
 def test_three_updates_equal_stable_baselines3(
     kind: str, keeps_values: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -52,7 +56,9 @@ def test_three_updates_equal_stable_baselines3(
     settings = DQNSettings(gamma=0.9, minibatch=24, max_gradient_norm=0.05)
     model = model_of(observations, settings)
     sight = Sight.of(table, "q")
-    theta = jnp.asarray(sight.network.from_torch(numpy_state(model.policy)))
+    state = numpy_state(model.policy)
+    assert {name: state[name].shape for name in sight.network.torch_shapes} == sight.network.torch_shapes
+    theta = jnp.asarray(sight.network.from_torch(state))
     monkeypatch.setattr(dqn, "_keeps_values", lambda sight, settings: keeps_values)
     target = jax.jit(lambda theta: dqn._target(sight, settings, theta))(theta)
     adam, start = adam_start(theta), theta
@@ -90,14 +96,22 @@ def test_epsilon_falls_as_in_stable_baselines3(rng: np.random.Generator) -> None
     assert model.exploration_rate == 0.0 == float(dqn.epsilon(settings, jnp.asarray(0)))  # the first action is greedy
 
 
+def played(
+    table: ObservedTable, settings: DQNSettings, policy: ExplorationPolicy | None = None
+) -> tuple[dqn.Learner, dqn.Report]:
+    """The first 100 timesteps of seed 0."""
+    sight = Sight.of(table, "q")
+    run = jax.jit(dqn._interval_of(table, settings, 100, sight, dqn.random_actions(table, policy)))
+    learner = jax.tree.map(lambda array: array[0], dqn.starts(sight, settings, [0], None))
+    learner, (report, _) = run(learner, jnp.int32(0))
+    return learner, report
+
+
+@pytest.mark.usefixtures("quick_compilation")
 def test_the_buffer_wraps_and_holds_what_happened() -> None:
     table = walk_table()
-    settings = DQNSettings(gamma=0.99, buffer_size=40, target_interval=20, minibatch=8, exploration_fraction=1.0)
-    sight = Sight.of(table, "q")
-    run = jax.jit(dqn._interval_of(table, settings, 100, sight))
-    learners = dqn.starts(sight, settings, [0], None)
-    learner = jax.tree.map(lambda array: array[0], learners)
-    learner, (report, _) = run(learner, jnp.int32(0))
+    settings = DQNSettings(gamma=0.99, buffer_size=40, target_interval=20, minibatch=8, final_epsilon=1.0)
+    learner, report = played(table, settings)
     assert report.is_done.shape == (25, settings.train_every)
     assert int(learner.adam.count) == 25
     codes = np.asarray(learner.buffer)
@@ -110,6 +124,36 @@ def test_the_buffer_wraps_and_holds_what_happened() -> None:
     is_done = np.asarray(report.is_done).reshape(-1)[60:]
     for step in range(39):
         assert node[order][step + 1] == (0 if is_done[step] else following[step])
+    # All actions are random. Each is a uniform number, scaled, bit for bit as before policies could be given.
+    subkey = jax.random.split(jax.random.key(0))[1]
+    uniform = np.asarray(jax.random.uniform(subkey, (25, 2 * settings.train_every + settings.minibatch)))
+    choices = uniform[:, settings.train_every : 2 * settings.train_every].reshape(-1)
+    assert action[order].tolist() == (choices * NUM_ACTIONS).astype(int)[60:].tolist()
+
+
+@pytest.mark.usefixtures("quick_compilation")
+def test_random_actions_are_those_of_the_policy() -> None:
+    table, settings = walk_table(), DQNSettings(gamma=0.99, buffer_size=100, train_every=1, final_epsilon=1.0)
+    to_the_right = ExplorationPolicy(NUM_ACTIONS, np.tile([0.0, 0.0, 1.0], (1, 4, 1)))
+    learner, _ = played(table, settings, to_the_right)
+    assert set((np.asarray(learner.buffer) // 2 % NUM_ACTIONS)[1:]) == {2}  # the first action is greedy
+
+
+def test_random_actions_have_the_policy_s_probabilities() -> None:
+    table = walk_table()
+    first, then = [[0.25, 0.75, 0.0]] * 4, [[0.0, 0.5, 0.5]] * 3 + [[1.0, 0.0, 0.0]]
+    policy = ExplorationPolicy(NUM_ACTIONS, np.array([first, then]))
+    choices = jnp.append(jnp.arange(1000) / 1000, 1 - 2**-24)
+
+    def counts(policy: ExplorationPolicy | None, time: int, node: int) -> list[int]:
+        at = dqn.Episode(jnp.int32(node), jnp.int32(time), jnp.int32(0))
+        actions = jax.vmap(lambda choice: dqn.random_actions(table, policy)(at, choice))(choices)
+        return np.bincount(actions, minlength=NUM_ACTIONS).tolist()
+
+    assert counts(policy, 0, 0) == [250, 751, 0]
+    assert counts(policy, 1, 2) == counts(policy, 9, 2) == [0, 500, 501]
+    assert counts(policy, 1, 3) == [1001, 0, 0]
+    assert counts(None, 0, 0) == counts(ExplorationPolicy(NUM_ACTIONS), 0, 0) == [334, 333, 334]
 
 
 def test_a_walk_is_learnt() -> None:

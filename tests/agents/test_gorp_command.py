@@ -11,6 +11,8 @@ import pytest
 
 from efhorizon import TabularMDP, examples
 from efhorizon.cli import main
+from efhorizon.mdp import load
+from efhorizon.planning.optimal import optimal_plan
 
 KEYS = {"id", "k", "m", "runs", "success_rate", "sample_complexity", "m_low", "m_high", "seed", "learning_curve"}
 
@@ -47,8 +49,36 @@ def test_search(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert found["success_rate"] >= 0.5
     assert found["learning_curve"]["timesteps"][-1] == found["sample_complexity"]
     assert found["learning_curve"]["mean_return"][-1] == pytest.approx(found["mean_return"])
+    assert found["learning_curve"]["median_return"][-1] == found["optimal_return"]
     again = run_json(capsys, folder / "tables" / "sparse", "--seed", 0)
     assert {key: again[key] for key in KEYS} == {key: found[key] for key in KEYS}
+
+
+def test_an_exploration_policy(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """One that knows the way needs one episode a sequence; one that never takes it learns nothing."""
+    mdp = load(folder / "tables" / "sparse")
+    uniform = run_json(capsys, "sparse")
+    plan = optimal_plan(mdp)
+    knowing = np.zeros((mdp.horizon, mdp.num_states, mdp.num_actions))
+    for time in range(mdp.horizon):
+        knowing[time, range(mdp.num_states), [plan.action(time, state) for state in range(mdp.num_states)]] = 1
+    np.save(folder / "knowing.npy", knowing)
+    found = run_json(capsys, "sparse", "--exploration-policy", "knowing.npy")
+    assert (found["m"], found["success_rate"], found["exploration_policy"]) == (1, 1.0, "knowing.npy")
+    assert found["learning_curve"]["percentile_10"] == [found["optimal_return"]] * 5
+    assert uniform["m"] > 1
+    np.save(folder / "equal.npy", np.full((mdp.num_states, mdp.num_actions), 1 / mdp.num_actions))
+    same = run_json(capsys, "sparse", "--exploration-policy", "equal.npy")
+    assert {key: same[key] for key in KEYS} == {key: uniform[key] for key in KEYS}
+    np.save(folder / "shape.npy", np.ones((2, 3)) / 3)
+    assert "has shape (2, 3); this table needs" in failed(capsys, "sparse", "--exploration-policy", "shape.npy")
+    np.save(folder / "sum.npy", knowing * 0.9)
+    message = failed(capsys, "sparse", "--exploration-policy", "sum.npy")
+    assert "in state 0 at time 0 sum to 0.9, not 1" in message
+    (folder / "text.npy").write_text("no numbers")
+    assert "text.npy: not an array" in failed(capsys, "sparse", "--exploration-policy", "text.npy")
+    live = ("MiniGrid-Empty-5x5-v0", "--live", "--m", 1, "--exploration-policy", "equal.npy")
+    assert "does not go with --live" in failed(capsys, *live)
 
 
 def test_one_m(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,7 +97,9 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gorp", "sparse", "--m", "1", "--runs", "10"]) == 0
     assert "10 runs return an optimal policy" in capsys.readouterr().out
     assert main(["gorp", "sparse", "--budget", "40"]) == 0
-    assert "no m up to 1 succeeds half the time" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "no m up to 1 succeeds half the time" in shown
+    assert "mean return" in shown
 
 
 def test_live(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -20,7 +20,7 @@ from efhorizon.agents.pg_gorp import pg_gorp
 from efhorizon.agents.plan_over_window import plan_over_window
 from efhorizon.agents.rmax import rmax
 
-RUNS = 200
+RUNS = 100
 SOLVABLE = [
     *((make(4, 2), 1) for make in (examples.dense_rewards, examples.delayed_rewards, examples.distracting_reward)),
     (examples.sparse_rewards(3, 2), 1),

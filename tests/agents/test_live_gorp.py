@@ -15,8 +15,6 @@ from toy_mdps import WalkSimulator
 from efhorizon import EfhorizonError, TabularMDP
 from efhorizon.agents.gorp import gorp
 from efhorizon.agents.live_gorp import LiveRun, live_environment, live_gorp
-from efhorizon.build.pipeline import Options, build
-from efhorizon.build.target import catalogue_target
 from efhorizon.envs.replay import ReplaySimulator
 
 
@@ -37,11 +35,8 @@ def test_live_equals_table_on_a_walk(k: int, m: int) -> None:
     assert {run.timesteps for run in found} == {table.timesteps}
 
 
-def test_live_equals_table_on_a_gridworld(tmp_path: Path) -> None:
-    pytest.importorskip("minigrid")
-    target = catalogue_target("MiniGrid-Empty-5x5-v0", 12)
-    mdp = build(target, Options(out=tmp_path, num_workers=1)).mdp
-    assert mdp is not None
+def test_live_equals_table_on_a_gridworld(gridworld: TabularMDP) -> None:
+    mdp = TabularMDP(gridworld.transitions, gridworld.rewards, 12)
     runs = 60
     environment = "MiniGrid-Empty-5x5-v0"
     found = [live_gorp(live_environment(environment, horizon=12), k=1, m=2, seed=seed) for seed in range(runs)]

@@ -28,6 +28,7 @@ def model_of(observations: np.ndarray, settings: PPOSettings) -> Any:
     import torch
 
     torch.manual_seed(3)
+    torch.set_num_threads(1)  # threads would only wait for each other in networks this small
     envs = library.common.vec_env.DummyVecEnv([lambda: ShownEnv(observations)] * settings.num_envs)
     return library.PPO(
         "MlpPolicy" if observations.ndim == 2 else "CnnPolicy",
@@ -78,6 +79,7 @@ def fill(model: Any, rng: np.random.Generator, shown: np.ndarray) -> tuple[Any, 
     return buffer, numbers
 
 
+@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("kind", TABLES)
 def test_four_updates_equal_stable_baselines3(
     kind: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -112,6 +114,7 @@ def test_four_updates_equal_stable_baselines3(
     np.testing.assert_allclose(np.asarray(theta), expected, atol=2e-5)
 
 
+@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("kind", TABLES)
 def test_outputs_equal_stable_baselines3(kind: str, rng: np.random.Generator) -> None:
     import torch
@@ -119,7 +122,9 @@ def test_outputs_equal_stable_baselines3(kind: str, rng: np.random.Generator) ->
     table, observations = TABLES[kind](rng)
     model = model_of(observations, PPOSettings(gamma=0.9, rollout_length=16, num_envs=2, minibatch=32))
     sight = Sight.of(table, "actor_critic")
-    parameters = sight.network.unpacked(jnp.asarray(sight.network.from_torch(numpy_state(model.policy))))
+    state = numpy_state(model.policy)
+    assert {name: state[name].shape for name in sight.network.torch_shapes} == sight.network.torch_shapes
+    parameters = sight.network.unpacked(jnp.asarray(sight.network.from_torch(state)))
     with torch.no_grad():
         shown = torch.as_tensor(channels_first(observations))
         expected = model.policy.get_distribution(shown).distribution.logits.numpy()
@@ -142,6 +147,7 @@ def test_initialisation_is_orthogonal_with_the_gains_of_stable_baselines3(rng: n
     np.testing.assert_allclose(ours["pi.1.w"] @ ours["pi.1.w"].T, 2 * np.eye(64), atol=1e-5)
 
 
+@pytest.mark.usefixtures("quick_compilation")
 def test_a_walk_is_learnt_and_finished_seeds_are_dropped() -> None:
     settings = PPOSettings(gamma=0.99, rollout_length=32, num_envs=8, minibatch=256)
     results = ppo.train(walk_table(), settings, Protocol(max_steps=40_000), [0, 1, 2])

@@ -44,6 +44,16 @@ def test_more_than_half_of_the_last_episodes_end_a_run() -> None:
     assert run.result().sample_complexity == 40  # three of four
 
 
+def test_the_evaluation_after_the_last_step_counts() -> None:
+    """Also where that step ended an episode."""
+    run = record()
+    tell(run, 0, first=1000)
+    assert run.is_finished
+    run.evaluated(1000, 7)
+    result = run.result()
+    assert (result.sample_complexity, result.final_return, result.curve) == (1000, 3.5, [(1000, 3.5, 0.0)])
+
+
 def test_exactly_half_does_not() -> None:
     run = record()
     tell(run, 0, 7, 0, 7, 0, 7)

@@ -23,15 +23,6 @@ from efhorizon.mdp import TabularMDP
 GRIDWORLD = "MiniGrid-Empty-5x5-v0"
 
 
-@pytest.fixture(scope="session")
-def gridworld(tmp_path_factory: pytest.TempPathFactory) -> TabularMDP:
-    pytest.importorskip("minigrid")
-    options = Options(out=tmp_path_factory.mktemp("tables"), num_workers=1, verify_episodes=0)
-    mdp = build(catalogue_target(GRIDWORLD), options).mdp
-    assert mdp is not None
-    return mdp
-
-
 def observation_of(table: ObservedTable, node: int) -> np.ndarray:
     number = table.observation[node]
     if isinstance(table.seen, ImageStacks):
@@ -41,21 +32,23 @@ def observation_of(table: ObservedTable, node: int) -> np.ndarray:
     return np.where(groups >= 0, table.seen.values[number][np.maximum(groups, 0)], 0).astype(np.uint8)
 
 
-def check_against_live(name: str, table: ObservedTable, rng: np.random.Generator, num_episodes: int) -> None:
+def check_against_live(name: str, mdp: TabularMDP, rng: np.random.Generator, num_episodes: int) -> None:
     """Random episodes on the table and on the environment show and pay the same."""
     from efhorizon.agents.sb3 import LearnerEnv
 
+    table = observed_table(mdp)
     env = LearnerEnv(name, unit=table.unit, bootstraps_at_horizon=table.bootstraps_at_horizon)
     for _ in range(num_episodes):
         shown, _ = env.reset()
-        node, time, units, is_over = 0, 0, 0, False
+        node, state, time, units, is_over = 0, 0, 0, 0, False
         while not is_over:
+            assert table.state[node] == state
             np.testing.assert_array_equal(observation_of(table, node), shown)
             action = int(rng.integers(table.num_actions))
             shown, reward, terminated, truncated, info = env.step(action)
             assert reward == pytest.approx(table.rewards[node, action])
             units += table.reward_units[node, action]
-            node, time = table.transitions[node, action], time + 1
+            node, state, time = table.transitions[node, action], mdp.transitions[state, action], time + 1
             is_over = terminated or truncated
             is_late = time == table.horizon
             assert is_over == (node < 0 or is_late)
@@ -67,7 +60,7 @@ def test_a_gridworld_shows_what_the_table_says(gridworld: TabularMDP, rng: np.ra
     table = observed_table(gridworld)
     assert isinstance(table.seen, FlatColumns)
     assert table.seen.width > 2000 > 100 > len(table.seen.multiplicity)
-    check_against_live(GRIDWORLD, table, rng, 3)
+    check_against_live(GRIDWORLD, gridworld, rng, 3)
 
 
 @pytest.mark.slow
@@ -76,7 +69,7 @@ def test_other_suites_show_what_their_tables_say(name: str, tmp_path: Path, rng:
     options = Options(out=tmp_path, num_workers=1, verify_episodes=0)
     mdp = build(catalogue_target(name), options).mdp
     assert mdp is not None
-    check_against_live(name, observed_table(mdp), rng, 5)
+    check_against_live(name, mdp, rng, 5)
 
 
 def test_grey_frames_are_the_emulator_s() -> None:
@@ -107,12 +100,8 @@ def test_histories_are_unrolled_and_only_reachable_ones() -> None:
 def test_both_backends_solve_a_small_gridworld(gridworld: TabularMDP) -> None:
     pytest.importorskip("jax")
     pytest.importorskip("stable_baselines3")
-    import torch
-
     from efhorizon.agents import ppo, sb3
     from efhorizon.agents.protocol import Protocol
-
-    torch.set_num_threads(1)  # threads would only wait for each other in networks this small
 
     table, settings = observed_table(gridworld), ppo.PPOSettings(gamma=0.99)
     protocol = Protocol(max_steps=40_000)

@@ -44,6 +44,19 @@ def drawn_below(words, limit):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def compared(words, value, best, ties):  # type: ignore[no-untyped-def]
+    """Whether the next candidate takes the place of the best so far, then the best value and how many have it.
+
+    Each of several equal candidates is the one kept in the end with the same chance. The first comes with `ties` 0.
+    """
+    if ties == 0 or value > best:
+        return True, value, 1
+    if value == best:
+        return drawn_below(words, ties + 1) == 0, best, ties + 1
+    return False, best, ties
+
+
+@njit(cache=True)
 def drawn_action(words, time, state, num_actions, probabilities):  # type: ignore[no-untyped-def]
     """An action of the exploration policy; one with probability 0 is never drawn, however sums are rounded."""
     if not len(probabilities):

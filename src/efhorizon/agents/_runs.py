@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -86,6 +87,15 @@ class Task:
         """Refuse sums of returns that do not fit in 64 bits."""
         if int(np.abs(self.units).max()) * self.mdp.horizon * num_episodes > _MAX_SUM:
             raise InvalidSettingError(f"the sum of {num_episodes:,} returns may not fit in 64 bits")
+
+    def played(
+        self, kernel: Callable[..., None], *settings: int, runs: int, rng: np.random.Generator, timesteps: int
+    ) -> Runs:
+        """Run an algorithm's kernel: (settings, streams, arrays, actions [N, T] and steps [N] to be filled in)."""
+        actions = np.full((runs, self.mdp.horizon), -1, np.int32)
+        steps = np.zeros(runs, np.int64)
+        kernel(*settings, streams(rng, runs), self.arrays, actions, steps)
+        return Runs(**self.runs(actions, timesteps, steps))
 
     def runs(self, actions: NDArray[np.int32], timesteps: int, steps_played: NDArray[np.int64]) -> dict[str, Any]:
         """The fields of a `Runs`: the actions [N, T] played on the table. Every algorithm is judged here alone."""

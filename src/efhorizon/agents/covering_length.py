@@ -15,7 +15,7 @@ from numba import njit, prange
 from numpy.typing import ArrayLike
 
 from efhorizon.agents._kernels import drawn_action
-from efhorizon.agents._runs import Runs, check_positive, streams, task
+from efhorizon.agents._runs import Runs, check_positive, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -31,10 +31,7 @@ def covering_length_rl(
     """Run CoveringLengthRL with L = `episodes` independently `runs` times."""
     check_positive(episodes=episodes, runs=runs)
     prepared = task(mdp, exploration_policy)
-    actions = np.full((runs, mdp.horizon), -1, np.int32)
-    steps = np.zeros(runs, np.int64)
-    _covering_runs(episodes, streams(rng, runs), prepared.arrays, actions, steps)
-    return Runs(**prepared.runs(actions, mdp.horizon * episodes, steps))
+    return prepared.played(_covering_runs, episodes, runs=runs, rng=rng, timesteps=mdp.horizon * episodes)
 
 
 @njit(cache=True, parallel=True)

@@ -30,6 +30,7 @@ from efhorizon.agents.observations import ObservedTable, UntrainableTableError
 from efhorizon.agents.packing import Batch, across_seeds, compiled
 from efhorizon.agents.ppo import greedy_return
 from efhorizon.agents.protocol import Protocol, RunRecord, RunResult
+from efhorizon.planning.policies import ExplorationPolicy
 
 _MAX_CODE = 2**31 - 1
 
@@ -84,9 +85,14 @@ def train(
     seeds: Sequence[int],
     *,
     initial: NDArray[np.float32] | None = None,
+    exploration_policy: ExplorationPolicy | None = None,
     on_progress: Callable[[list[RunRecord]], None] | None = None,
 ) -> list[RunResult]:
-    """Train one agent a seed until each is finished. `initial` are parameters to start from instead of random ones."""
+    """Train one agent a seed until each is finished.
+
+    `initial` are parameters to start from instead of random ones. The random actions of epsilon-greedy are those of
+    `exploration_policy`; every action is equally likely where there is none.
+    """
     interval = protocol.evaluation_interval
     for name, length in (("buffer_size", settings.buffer_size), ("target_interval", settings.target_interval)):
         if length % settings.train_every:
@@ -97,7 +103,8 @@ def train(
         raise UntrainableTableError(f"{table.id}: {table.transitions.size} transitions do not fit the replay buffer")
     sight = Sight.of(table, "q")
     runs = [RunRecord(seed, protocol, optimal_units=table.optimal_units, unit=table.unit) for seed in seeds]
-    several_cycles = compiled(across_seeds(_interval_of(table, settings, interval, sight), sight.is_cheap))
+    one_interval = _interval_of(table, settings, interval, sight, random_actions(table, exploration_policy))
+    several_cycles = compiled(across_seeds(one_interval, sight.is_cheap))
     batch: Batch[Learner] = Batch(runs, starts(sight, settings, seeds, initial))
     step, began = 0, time.monotonic()
     while batch.runs:
@@ -135,6 +142,24 @@ def epsilon(settings: DQNSettings, step: Array) -> Array:
     return jnp.where(step == 0, 0.0, falling)
 
 
+def random_actions(table: ObservedTable, policy: ExplorationPolicy | None) -> Callable[[Episode, Array], Array]:
+    """What turns a uniform number in [0, 1) into a random action: (where we are, number) -> action.
+
+    A policy's probabilities are met to within 2^-23, the step of these numbers. An action of probability 0 is never
+    drawn: its interval begins and ends at the same number, before and after rounding.
+    """
+    if policy is None or policy.probabilities is None:
+        return lambda _, choice: (choice * table.num_actions).astype(jnp.int32)
+    state_of = jnp.asarray(table.state)
+    ends = jnp.asarray(policy.probabilities.cumsum(axis=2)[:, :, :-1], jnp.float32)  # of intervals, [T or 1, S, A - 1]
+
+    def drawn(episode: Episode, choice: Array) -> Array:
+        row = ends[jnp.minimum(episode.time, len(ends) - 1), state_of[episode.node]]
+        return (choice >= row).sum(dtype=jnp.int32)
+
+    return drawn
+
+
 def _keeps_values(sight: Sight, settings: DQNSettings) -> bool:
     """Whether all target values are cheaper to keep than those of the minibatches until the next copy to compute."""
     return sight.num_observations <= settings.minibatch * settings.target_interval // settings.train_every
@@ -148,7 +173,13 @@ def _target(sight: Sight, settings: DQNSettings, theta: Array) -> Array:
     return view(jnp.arange(sight.num_observations)).max(axis=1)
 
 
-def _interval_of(table: ObservedTable, settings: DQNSettings, interval: int, sight: Sight) -> Any:
+def _interval_of(
+    table: ObservedTable,
+    settings: DQNSettings,
+    interval: int,
+    sight: Sight,
+    random_action: Callable[[Episode, Array], Array],
+) -> Any:
     """All cycles from one evaluation to the next, for one seed: (learner, timesteps before) -> (learner, outcome).
 
     An evaluation comes before the gradient step that follows it, as in Stable-Baselines3; hence the last cycle here
@@ -162,7 +193,7 @@ def _interval_of(table: ObservedTable, settings: DQNSettings, interval: int, sig
 
     def act(view: Any, episode: Episode, step: Array, chance: Array, choice: Array) -> tuple[Episode, Any]:
         greedy = jnp.argmax(view(seen_in[episode.node][None])[0])
-        action = jnp.where(chance < epsilon(settings, step), (choice * num_actions).astype(jnp.int32), greedy)
+        action = jnp.where(chance < epsilon(settings, step), random_action(episode, choice), greedy)
         following = transitions[episode.node, action]
         is_late = episode.time + 1 >= table.horizon
         is_done = (following < 0) | is_late

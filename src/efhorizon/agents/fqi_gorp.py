@@ -20,7 +20,7 @@ from numba import njit, prange
 from numpy.typing import ArrayLike
 
 from efhorizon.agents._kernels import drawn_action, drawn_below, rollouts
-from efhorizon.agents._runs import InvalidSettingError, Runs, check_positive, num_sequences, streams, task
+from efhorizon.agents._runs import InvalidSettingError, Runs, check_positive, num_sequences, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -43,10 +43,7 @@ def fqi_gorp(
         raise InvalidSettingError(f"A^k m = {episodes:,} episodes an iteration are too many")
     prepared = task(mdp, exploration_policy)
     prepared.check_sum(episodes)
-    actions = np.full((runs, mdp.horizon), -1, np.int32)
-    steps = np.zeros(runs, np.int64)
-    _fqi_gorp_runs(k, episodes, streams(rng, runs), prepared.arrays, actions, steps)
-    return Runs(**prepared.runs(actions, mdp.horizon**2 * episodes, steps))
+    return prepared.played(_fqi_gorp_runs, k, episodes, runs=runs, rng=rng, timesteps=mdp.horizon**2 * episodes)
 
 
 @njit(cache=True, parallel=True)

@@ -18,8 +18,8 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import ArrayLike
 
-from efhorizon.agents._kernels import drawn_below, rollouts, walked
-from efhorizon.agents._runs import Runs, Task, check_positive, num_sequences, streams, task
+from efhorizon.agents._kernels import compared, rollouts, walked
+from efhorizon.agents._runs import Runs, Task, check_positive, num_sequences, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -42,10 +42,7 @@ def gorp_on_task(prepared: Task, *, k: int, m: int, runs: int, rng: np.random.Ge
     check_positive(m=m, runs=runs)
     timesteps = timesteps_of(prepared.mdp, k=k, m=m)
     prepared.check_sum(m)
-    actions = np.full((runs, prepared.mdp.horizon), -1, np.int32)
-    steps = np.zeros(runs, np.int64)
-    _gorp_runs(k, m, streams(rng, runs), prepared.arrays, actions, steps)
-    return Runs(**prepared.runs(actions, timesteps, steps))
+    return prepared.played(_gorp_runs, k, m, runs=runs, rng=rng, timesteps=timesteps)
 
 
 def timesteps_of(mdp: TabularMDP, *, k: int, m: int) -> int:
@@ -73,12 +70,9 @@ def _gorp_run(k, m, words, task, actions):  # type: ignore[no-untyped-def]
             total, played = rollouts(words, m, end, time + length, horizon, task)
             total += m * prefix
             steps += played + length
-            if ties == 0 or total > best:
-                best, ties, chosen = total, 1, sequence
-            elif total == best:
-                ties += 1
-                if drawn_below(words, ties) == 0:
-                    chosen = sequence
+            is_better, best, ties = compared(words, total, best, ties)
+            if is_better:
+                chosen = sequence
         actions[time] = chosen // num_actions ** (length - 1)
         state = transitions[state, actions[time]]
         if state < 0:

@@ -69,17 +69,16 @@ class GorpSearch:
     max_m: int  # the largest that the budget allows
     timesteps_each: int  # T^2 A^k, so that a run with m costs m times as many
     trials: tuple[Trial, ...]  # by ascending m
-    results: Runs | None  # the runs with m
+    results: Runs  # with m, or with the largest m tried where none succeeded
 
     @property
     def sample_complexity(self) -> int | None:
         return None if self.m is None else self.m * self.timesteps_each
 
     @property
-    def success_rate(self) -> float | None:
+    def success_rate(self) -> float:
         """With m, or with the largest m tried where none succeeded."""
-        rates = {trial.m: trial.success_rate for trial in self.trials}
-        return rates.get(max(rates, default=0) if self.m is None else self.m)
+        return self.results.success_rate
 
     @property
     def is_monotone(self) -> bool:
@@ -99,6 +98,12 @@ class LearningCurve:
 
     timesteps: NDArray[np.int64]  # [T + 1]
     returns: NDArray[np.float64]  # [N, T + 1]
+
+    @property
+    def percentiles(self) -> NDArray[np.float64]:
+        """Over runs: the median, the 10th and the 90th percentile [3, T + 1]."""
+        percentiles: NDArray[np.float64] = np.percentile(self.returns, (50, 10, 90), axis=0)
+        return percentiles
 
 
 def gorp_sample_complexity(
@@ -135,7 +140,7 @@ def gorp_sample_complexity(
     m_high = None if smallest is None else _smallest(lambda m: trial(m).interval[0] >= 0.5, smallest, max_m)
     tried = tuple(trials[m] for m in sorted(trials))
     m = next((trial.m for trial in tried if trial.succeeded), None)
-    return GorpSearch(k, runs, m, m_low, m_high, max_m, each, tried, None if m is None else results[m])
+    return GorpSearch(k, runs, m, m_low, m_high, max_m, each, tried, results[tried[-1].m if m is None else m])
 
 
 def learning_curve(

@@ -122,7 +122,7 @@ class Network:
         parameters: dict[str, Any] = {}
         for name, shape in self.shapes.items():
             layer, part = name.rsplit(".", 1)
-            array = np.asarray(state[f"{self._torch_name(layer)}.{'weight' if part == 'w' else 'bias'}"], np.float32)
+            array = np.asarray(state[self._torch_name(name)], np.float32)
             if part == "w" and array.ndim == 4:  # OIHW to HWIO
                 array = array.transpose(2, 3, 1, 0)
             elif layer == "linear" and part == "w":  # torch flattens CHW, we HWC
@@ -134,6 +134,15 @@ class Network:
                     array = self._merged_rows(array)
             parameters[name] = array.reshape(shape)
         return self._flattened(parameters)
+
+    @property
+    def torch_shapes(self) -> dict[str, tuple[int, ...]]:
+        """What `from_torch` reads, by name: torch has outputs first, inputs last, and merges no columns."""
+        shapes = {self._torch_name(name): shape[::-1] for name, shape in self.shapes.items()}
+        if self.flat is not None:
+            for tower in self._towers:
+                shapes[self._torch_name(f"{tower}.0.w")] = (HIDDEN, self.flat.width)
+        return shapes
 
     @property
     def _towers(self) -> tuple[str, ...]:
@@ -175,8 +184,12 @@ class Network:
             return self.flat.width
         return math.prod(self.shapes[f"{layer}.w"][:-1])
 
-    def _torch_name(self, layer: str) -> str:
-        """Stable-Baselines3's name of a layer."""
+    def _torch_name(self, name: str) -> str:
+        """Stable-Baselines3's name of a parameter."""
+        layer, part = name.rsplit(".", 1)
+        return f"{self._torch_layer(layer)}.{'weight' if part == 'w' else 'bias'}"
+
+    def _torch_layer(self, layer: str) -> str:
         prefix = "" if self.kind == "actor_critic" else "q_net."
         tower, _, position = layer.partition(".")
         if tower == "cnn":

@@ -78,6 +78,7 @@ class ObservedTable:
     reward_units: NDArray[np.int32]  # [P, A], exact: what returns are compared in
     unit: float  # points per unit
     horizon: int
+    state: NDArray[np.int32]  # [P], the table's state that each node is
     observation: NDArray[np.int32]  # [P], index of what is seen
     seen: FlatColumns | ImageStacks
     optimal_units: int
@@ -135,6 +136,7 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
         reward_units=units[0].astype(np.int32)[codes],
         unit=float(units[1]),
         horizon=mdp.horizon,
+        state=node_states.astype(np.int32),
         observation=observation.reshape(-1).astype(np.int32),
         seen=seen,
         optimal_units=round(plan.optimal_return / float(units[1])),

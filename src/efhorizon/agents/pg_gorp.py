@@ -19,8 +19,8 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import ArrayLike
 
-from efhorizon.agents._kernels import drawn_action, drawn_below, rollouts
-from efhorizon.agents._runs import Runs, check_positive, streams, task
+from efhorizon.agents._kernels import compared, drawn_action, rollouts
+from efhorizon.agents._runs import Runs, check_positive, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -37,10 +37,7 @@ def pg_gorp(
     check_positive(m=m, runs=runs)
     prepared = task(mdp, exploration_policy)
     prepared.check_sum(m)
-    actions = np.full((runs, mdp.horizon), -1, np.int32)
-    steps = np.zeros(runs, np.int64)
-    _pg_gorp_runs(m, streams(rng, runs), prepared.arrays, actions, steps)
-    return Runs(**prepared.runs(actions, mdp.horizon**2 * m, steps))
+    return prepared.played(_pg_gorp_runs, m, runs=runs, rng=rng, timesteps=mdp.horizon**2 * m)
 
 
 @njit(cache=True, parallel=True)
@@ -71,12 +68,9 @@ def _pg_gorp_run(m, words, task, actions):  # type: ignore[no-untyped-def]
                 if probability == 0:
                     continue
                 gradient /= probability
-            if ties == 0 or gradient > best:
-                best, ties, actions[time] = gradient, 1, action
-            elif gradient == best:
-                ties += 1
-                if drawn_below(words, ties) == 0:
-                    actions[time] = action
+            is_better, best, ties = compared(words, gradient, best, ties)
+            if is_better:
+                actions[time] = action
         state = transitions[state, actions[time]]
         if state < 0:
             break  # the episode is over: no later choice has any effect

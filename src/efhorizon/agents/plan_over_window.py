@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from efhorizon.agents._kernels import drawn_below, walked
-from efhorizon.agents._runs import Runs, check_positive, num_sequences, streams, task
+from efhorizon.agents._kernels import compared, walked
+from efhorizon.agents._runs import Runs, check_positive, num_sequences, task
 from efhorizon.mdp import TabularMDP
 
 
@@ -25,10 +25,7 @@ def plan_over_window(mdp: TabularMDP, *, window: int, runs: int = 1, rng: np.ran
     check_positive(runs=runs)
     timesteps = mdp.horizon**2 * num_sequences(mdp, window=window)
     prepared = task(mdp)
-    actions = np.full((runs, mdp.horizon), -1, np.int32)
-    steps = np.zeros(runs, np.int64)
-    _plan_runs(window, streams(rng, runs), prepared.arrays, actions, steps)
-    return Runs(**prepared.runs(actions, timesteps, steps))
+    return prepared.played(_plan_runs, window, runs=runs, rng=rng, timesteps=timesteps)
 
 
 @njit(cache=True, parallel=True)
@@ -48,12 +45,9 @@ def _plan_run(window, words, task, actions):  # type: ignore[no-untyped-def]
         steps += length * num_actions**length
         for sequence in range(num_actions**length):
             total = walked(state, sequence, length, transitions, codes, units)[1]
-            if ties == 0 or total > best:
-                best, ties, chosen = total, 1, sequence
-            elif total == best:
-                ties += 1
-                if drawn_below(words, ties) == 0:
-                    chosen = sequence
+            is_better, best, ties = compared(words, total, best, ties)
+            if is_better:
+                chosen = sequence
         actions[time] = chosen // num_actions ** (length - 1)
         state = transitions[state, actions[time]]
         if state < 0:

@@ -11,7 +11,7 @@ that does not get there within `max_steps` counts as infinite.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +36,7 @@ class RunResult:
     best_return: float | None  # of the evaluations and the training episodes, in the game's points
     final_return: float | None  # of the last evaluation
     solved_by: str | None  # "evaluation" or "training episodes"
-    curve: list[tuple[int, float, float | None]] = field(default_factory=list)  # step, greedy, mean training return
+    curve: Sequence[tuple[float | None, ...]] = ()  # see `experiments.records.Row`
     wall_seconds: float = 0.0
 
 
@@ -70,8 +70,8 @@ class RunRecord:
 
     def evaluated(self, step: int, units: int) -> None:
         """One greedy episode, played after `step` timesteps."""
-        if self.is_finished or step > self._protocol.max_steps:
-            return
+        if self._solved is not None or step > self._protocol.max_steps:
+            return  # the last step of a run may have ended an episode: its evaluation still counts
         mean = sum(self._returns_since) / self._count_since if self._count_since else None
         self._curve.append((step, units * self._unit, mean))
         self._returns_since, self._count_since = [], 0

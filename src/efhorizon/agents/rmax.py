@@ -21,7 +21,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from efhorizon.agents._kernels import drawn_below
+from efhorizon.agents._kernels import compared
 from efhorizon.agents._runs import Runs, check_positive, streams, task
 from efhorizon.mdp import TabularMDP
 
@@ -119,10 +119,7 @@ def _greedy(words, time, state, largest, transitions, codes, units, known, value
     best, ties, chosen = 0, 0, 0
     for action in range(transitions.shape[1]):
         value = _value(time, state, action, largest, transitions, codes, units, known, values)
-        if ties == 0 or value > best:
-            best, ties, chosen = value, 1, action
-        elif value == best:
-            ties += 1
-            if drawn_below(words, ties) == 0:
-                chosen = action
+        is_better, best, ties = compared(words, value, best, ties)
+        if is_better:
+            chosen = action
     return chosen

@@ -1,6 +1,7 @@
 """PPO and DQN by Stable-Baselines3 on the live environment: the reference for the table backend.
 
-Same settings, protocol and results as `ppo.train` and `dqn.train`. The table is needed for the optimal return only.
+Same settings, protocol and results as `ppo.train` and `dqn.train`. The table is needed for the optimal return only, and
+to know in which state an exploration policy is asked.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -17,11 +18,34 @@ from numpy.typing import NDArray
 
 from efhorizon import catalog
 from efhorizon.agents.dqn import DQNSettings
+from efhorizon.agents.networks import network_for
 from efhorizon.agents.observations import ObservedTable, UntrainableTableError
 from efhorizon.agents.ppo import PPOSettings
+from efhorizon.agents.pretrained import check_parameters
 from efhorizon.agents.protocol import Protocol, RunRecord, RunResult
 from efhorizon.envs.base import MissingExtraError
 from efhorizon.envs.bridge import BridgeEnv
+from efhorizon.planning.policies import ExplorationPolicy
+
+
+class ExploringActions(gymnasium.spaces.Discrete):
+    """Actions that are drawn as an exploration policy says: Stable-Baselines3 takes its random actions from here."""
+
+    def __init__(self, table: ObservedTable, policy: ExplorationPolicy) -> None:
+        super().__init__(table.num_actions)
+        self._table, self._policy = table, policy
+        self.restart()
+
+    def restart(self) -> None:
+        self._node, self._time = 0, 0
+
+    def follow(self, action: int) -> None:
+        """The environment has taken this action."""
+        self._node, self._time = int(self._table.transitions[self._node, action]), self._time + 1
+
+    def sample(self, mask: Any = None, probability: Any = None) -> np.int64:
+        row = self._policy.row(self._time, int(self._table.state[self._node]))
+        return np.int64(self.np_random.choice(len(row), p=row))
 
 
 class LearnerEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -30,8 +54,13 @@ class LearnerEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
     `units` is the return of the episode so far in exact reward units; at the end of an episode it is in the info too.
     """
 
-    def __init__(self, name: str, *, unit: float, bootstraps_at_horizon: bool) -> None:
+    def __init__(
+        self, name: str, *, unit: float, bootstraps_at_horizon: bool, exploring: ExploringActions | None = None
+    ) -> None:
         super().__init__(BridgeEnv(name))
+        self._exploring = exploring
+        if exploring is not None:
+            self.action_space = exploring
         self._factor = catalog.entry(name).reward_factor
         self._unit = unit
         self._bootstraps_at_horizon = bootstraps_at_horizon
@@ -39,11 +68,15 @@ class LearnerEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         self.units = 0
+        if self._exploring is not None:
+            self._exploring.restart()
         return super().reset(seed=seed, options=options)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated, info = super().step(action)
         self.units += round(float(reward) / self._unit)
+        if self._exploring is not None:
+            self._exploring.follow(int(action))
         if truncated and not self._bootstraps_at_horizon:
             terminated, truncated = True, False
         if terminated or truncated:
@@ -59,26 +92,44 @@ def train(
     seeds: Sequence[int],
     *,
     initial: Mapping[str, NDArray[Any]] | None = None,
+    exploration_policy: ExplorationPolicy | None = None,
     on_progress: Callable[[list[RunRecord]], None] | None = None,
 ) -> list[RunResult]:
-    """Train one agent after the other. `initial` is a policy's state dictionary to start from."""
+    """Train one agent after the other.
+
+    `initial` is a policy's state dictionary to start from; DQN's random actions are those of `exploration_policy`.
+    """
     entry = catalog.entry(name)
     if entry.horizon != table.horizon:
         raise UntrainableTableError(f"{table.id}: the live environment {name} has horizon {entry.horizon}")
     callback_class = _callback_class()
     runs = [RunRecord(seed, protocol, optimal_units=table.optimal_units, unit=table.unit) for seed in seeds]
-    for run in runs:
-        evaluation_env = _environment(name, table)
-        model = agent(name, table, settings, run.seed, initial)
-        callback = callback_class(
-            run, evaluation_env, protocol.evaluation_interval, lambda: on_progress(runs) if on_progress else None
-        )
-        # Epsilon falls over the whole schedule, however long the run is; the callback ends it.
-        total = settings.schedule_steps if isinstance(settings, DQNSettings) else protocol.max_steps
-        model.learn(total_timesteps=max(total, protocol.max_steps), callback=callback)
-        model.env.close()
-        evaluation_env.close()
+    with _suitable_threads(table):
+        for run in runs:
+            evaluation_env = _environment(name, table)
+            model = agent(name, table, settings, run.seed, initial, exploration_policy)
+            callback = callback_class(
+                run, evaluation_env, protocol.evaluation_interval, lambda: on_progress(runs) if on_progress else None
+            )
+            # Epsilon falls over the whole schedule, however long the run is; the callback ends it.
+            total = settings.schedule_steps if isinstance(settings, DQNSettings) else protocol.max_steps
+            model.learn(total_timesteps=max(total, protocol.max_steps), callback=callback)
+            model.env.close()
+            evaluation_env.close()
     return [run.result() for run in runs]
+
+
+@contextlib.contextmanager
+def _suitable_threads(table: ObservedTable) -> Iterator[None]:
+    """One thread for MLPs: several mostly wait for each other, and for long where other jobs keep the cores busy."""
+    _, torch = _libraries()
+    before = torch.get_num_threads()
+    if table.suite == "minigrid":
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def agent(
@@ -87,12 +138,15 @@ def agent(
     settings: PPOSettings | DQNSettings,
     seed: int,
     initial: Mapping[str, NDArray[Any]] | None = None,
+    exploration_policy: ExplorationPolicy | None = None,
 ) -> Any:
     """A Stable-Baselines3 model with its environments."""
     library, torch = _libraries()
     policy = "MlpPolicy" if table.suite == "minigrid" else "CnnPolicy"
     num_envs = settings.num_envs if isinstance(settings, PPOSettings) else 1
-    envs = library.common.vec_env.DummyVecEnv([lambda: _environment(name, table) for _ in range(num_envs)])
+    envs = library.common.vec_env.DummyVecEnv(
+        [lambda: _environment(name, table, exploration_policy) for _ in range(num_envs)]
+    )
     common = {
         "learning_rate": settings.rate,
         "batch_size": settings.minibatch,
@@ -127,12 +181,24 @@ def agent(
             **common,
         )
     if initial is not None:
-        model.policy.load_state_dict({key: torch.as_tensor(array) for key, array in initial.items()})
+        _load(model, table, initial)
     return model
 
 
-def _environment(name: str, table: ObservedTable) -> LearnerEnv:
-    return LearnerEnv(name, unit=table.unit, bootstraps_at_horizon=table.bootstraps_at_horizon)
+def _load(model: Any, table: ObservedTable, initial: Mapping[str, NDArray[Any]]) -> None:
+    """Set a model's parameters. The target network of DQN starts as a copy, as in the table backend."""
+    _, torch = _libraries()
+    is_actor_critic = not hasattr(model, "q_net")
+    needed = network_for("actor_critic" if is_actor_critic else "q", table).torch_shapes
+    check_parameters(initial, needed)
+    model.policy.load_state_dict({name: torch.tensor(initial[name]) for name in needed}, strict=False)
+    if not is_actor_critic:
+        model.q_net_target.load_state_dict(model.q_net.state_dict())
+
+
+def _environment(name: str, table: ObservedTable, policy: ExplorationPolicy | None = None) -> LearnerEnv:
+    exploring = None if policy is None or policy.is_uniform else ExploringActions(table, policy)
+    return LearnerEnv(name, unit=table.unit, bootstraps_at_horizon=table.bootstraps_at_horizon, exploring=exploring)
 
 
 def _libraries() -> tuple[Any, Any]:

@@ -12,35 +12,48 @@ from rich.console import Console
 
 from efhorizon.agents._runs import InvalidSettingError, Runs, check_positive
 from efhorizon.agents.gorp import gorp
-from efhorizon.agents.gorp_search import BUDGET, RUNS, GorpSearch, Trial, gorp_sample_complexity, learning_curve
+from efhorizon.agents.gorp_search import (
+    BUDGET,
+    RUNS,
+    GorpSearch,
+    LearningCurve,
+    Trial,
+    gorp_sample_complexity,
+    learning_curve,
+)
 from efhorizon.agents.live_gorp import LiveRun, live_environment, live_gorp
+from efhorizon.agents.pretrained import load_policy
 from efhorizon.cli import EXIT_BUDGET, messages, print_json
-from efhorizon.commands.paths import table_path
 from efhorizon.mdp import TabularMDP, load
+from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
+from efhorizon.tables import table_path
 
 
 def run(options: argparse.Namespace) -> int:
     if options.seed < 0:
         raise InvalidSettingError(f"--seed must not be negative, got {options.seed}")
     if options.live:
+        if options.exploration_policy is not None:
+            raise InvalidSettingError("--exploration-policy is about the states of a table: it does not go with --live")
         return _run_live(options)
     for name in ("checkpoints", "max_steps"):
         if getattr(options, name) is not None:
             raise InvalidSettingError(f"--{name.replace('_', '-')} goes with --live")
     path = table_path(Path(options.name))
     mdp = load(path, horizon=options.horizon)
+    policy = None if options.exploration_policy is None else load_policy(options.exploration_policy)
+    explorer = exploration_policy(mdp, policy)
     started = time.perf_counter()
     runs = RUNS if options.runs is None else options.runs
     search: GorpSearch | None = None
-    results: Runs | None
     if options.m is None:
-        search = _searched(mdp, options, runs)
+        search = _searched(mdp, options, runs, explorer)
         results = search.results
     else:
         with messages.status(f"running GORP on {path}"):
             rng = np.random.default_rng(options.seed)
-            results = gorp(mdp, k=options.k, m=options.m, runs=runs, rng=rng)
-    content = _content(mdp, path, options, runs, search, results)
+            results = gorp(mdp, k=options.k, m=options.m, runs=runs, rng=rng, exploration_policy=explorer)
+    content = _content(mdp, path, options, search, results, learning_curve(mdp, results, explorer))
     content["seconds"] = round(time.perf_counter() - started, 3)
     if options.json:
         print_json(content)
@@ -49,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _searched(mdp: TabularMDP, options: argparse.Namespace, runs: int) -> GorpSearch:
+def _searched(mdp: TabularMDP, options: argparse.Namespace, runs: int, explorer: ExplorationPolicy) -> GorpSearch:
     with messages.status("looking for m") as status:
 
         def on_trial(trial: Trial) -> None:
@@ -61,6 +74,7 @@ def _searched(mdp: TabularMDP, options: argparse.Namespace, runs: int) -> GorpSe
             runs=runs,
             rng=np.random.default_rng(options.seed),
             budget=BUDGET if options.budget is None else options.budget,
+            exploration_policy=explorer,
             on_trial=on_trial,
         )
 
@@ -69,11 +83,12 @@ def _content(
     mdp: TabularMDP,
     path: Path,
     options: argparse.Namespace,
-    runs: int,
     search: GorpSearch | None,
-    results: Runs | None,
+    results: Runs,
+    curve: LearningCurve,
 ) -> dict[str, Any]:
     """Everything that `gorp` says of a table; null where there is nothing to say."""
+    median, low, high = curve.percentiles.tolist()
     content: dict[str, Any] = {
         "id": mdp.metadata.get("id") or (path.parent.name if path.suffix == ".npz" else path.name),
         "path": str(path),
@@ -82,30 +97,26 @@ def _content(
         "horizon": mdp.horizon,
         "k": options.k,
         "m": options.m,
-        "runs": runs,
+        "runs": results.num_runs,
         "seed": options.seed,
-        "success_rate": None,
-        "sample_complexity": None,
+        "exploration_policy": None if options.exploration_policy is None else str(options.exploration_policy),
+        "success_rate": results.success_rate,
+        "sample_complexity": results.timesteps if 2 * results.num_optimal >= results.num_runs else None,
         "m_low": None,
         "m_high": None,
-        "optimal_return": None,
-        "mean_return": None,
-        "learning_curve": None,
-    }
-    if results is not None:
-        curve = learning_curve(mdp, results)
-        content["success_rate"] = results.success_rate
-        content["sample_complexity"] = results.timesteps if 2 * results.num_optimal >= runs else None
-        content["optimal_return"] = results.optimal_return
-        content["mean_return"] = float(results.returns.mean())
-        content["learning_curve"] = {
+        "optimal_return": results.optimal_return,
+        "mean_return": float(results.returns.mean()),
+        "learning_curve": {
             "timesteps": curve.timesteps.tolist(),
             "mean_return": curve.returns.mean(axis=0).tolist(),
-        }
+            "median_return": median,
+            "percentile_10": low,
+            "percentile_90": high,
+        },
+    }
     if search is not None:
         content["m"], content["m_low"], content["m_high"] = search.m, search.m_low, search.m_high
         content["max_m"], content["monotone"] = search.max_m, search.is_monotone
-        content["success_rate"] = search.success_rate
         content["trials"] = [{"m": trial.m, "success_rate": trial.success_rate} for trial in search.trials]
     return content
 
@@ -128,8 +139,7 @@ def _print_content(content: dict[str, Any]) -> None:
         console.print(f"  the smallest such m lies in {low} .. {high} (95 % confidence)")
         if not content["monotone"]:
             console.print("  [yellow]some smaller m did better than a larger one: m may not be unique[/yellow]")
-    if content["mean_return"] is not None:
-        console.print(f"  mean return {content['mean_return']:.4g} of {content['optimal_return']:g}")
+    console.print(f"  mean return {content['mean_return']:.4g} of {content['optimal_return']:g}")
 
 
 def _run_live(options: argparse.Namespace) -> int:

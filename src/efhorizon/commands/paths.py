@@ -1,19 +1,5 @@
-"""How commands find a table."""
+"""How commands find a table: the names that they share, from where they are defined."""
 
-from __future__ import annotations
+from efhorizon.tables import TABLES, table_path
 
-from pathlib import Path
-
-from efhorizon.errors import StoreError
-
-TABLES = Path("tables")  # where `build` puts them, unless it is told otherwise
-
-
-def table_path(given: Path) -> Path:
-    """A path, or the name of a table in ./tables, which is looked up first."""
-    named = TABLES / given
-    if not given.is_absolute() and named.exists():
-        return named
-    if not given.exists():
-        raise StoreError(f"{given}: no such table, and none of that name in {TABLES}/")
-    return given
+__all__ = ["TABLES", "table_path"]

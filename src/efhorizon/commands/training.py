@@ -11,12 +11,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from efhorizon.agents.pretrained import load_parameters, load_policy
 from efhorizon.agents.protocol import RunRecord, algorithm_sample_complexity, setting_sample_complexity
 from efhorizon.cli import messages, print_json
 from efhorizon.errors import EfhorizonError
 from efhorizon.experiments import sweep
 from efhorizon.experiments.records import Results, Row
-from efhorizon.experiments.run import Task, check_installed, load_table, run_task, tasks
+from efhorizon.experiments.run import Task, check_installed, check_start, run_task, tasks
+from efhorizon.tables import load_table
 
 _SECONDS_A_LINE = 30.0
 _SECONDS_BETWEEN_LOOKS = 2.0  # at rows that another sweep is making
@@ -26,7 +28,9 @@ def run(options: argparse.Namespace) -> int:
     for name in ("seeds", "steps"):
         if getattr(options, name) < 1:
             raise EfhorizonError(f"--{name} must be at least 1, got {getattr(options, name)}")
+    policy_file, parameter_file = options.exploration_policy, options.initial
     sweep.named_settings(options.algo, options.settings)  # before any table is read
+    check_start(options.algo, has_policy=policy_file is not None, has_parameters=parameter_file is not None)
     check_installed(options.algo, options.backend)
     grid = tasks(
         [load_table(Path(name), options.tables) for name in options.names],
@@ -35,6 +39,8 @@ def run(options: argparse.Namespace) -> int:
         settings=options.settings,
         num_seeds=options.seeds,
         max_steps=options.steps,
+        exploration_policy=None if policy_file is None else load_policy(policy_file),
+        initial=None if parameter_file is None else load_parameters(parameter_file),
     )
     results = Results(options.results)
     with ExitStack() as stack:

@@ -66,7 +66,10 @@ class Row:
     best_return: float | None
     final_return: float | None
     optimal_return: float
-    learning_curve: list[list[float | None]]  # step, return of the greedy episode, mean return of training episodes
+    # Points. PPO and DQN: timestep, return of the greedy episode, mean return of the training episodes since the last
+    # point (None: there was none). GORP: timestep, then median, 10th and 90th percentile over its runs of the expected
+    # return of the policy so far.
+    learning_curve: list[list[float | None]]
     wall_seconds: float
     hyperparameters: dict[str, Any]
     protocol: dict[str, Any]

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from efhorizon._version import __version__
-from efhorizon.agents.observations import ObservedTable, observed_table
+from efhorizon.agents.gorp import timesteps_of
+from efhorizon.agents.gorp_search import BUDGET, gorp_sample_complexity, learning_curve
+from efhorizon.agents.observations import ObservedTable, UntrainableTableError, observed_table
+from efhorizon.agents.pretrained import Start, check_parameters
 from efhorizon.agents.protocol import Protocol, RunRecord, RunResult
 from efhorizon.envs.base import MissingExtraError
 from efhorizon.envs.specification import code_digest
+from efhorizon.errors import EfhorizonError
 from efhorizon.experiments import sweep
 from efhorizon.experiments.records import Results, Row, RunKey
 from efhorizon.mdp import TabularMDP
+from efhorizon.planning.optimal import optimal_plan
+from efhorizon.planning.policies import InvalidPolicyError
+from efhorizon.planning.policies import exploration_policy as checked_policy
+from efhorizon.tables import load_table
+
+__all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "load_table", "run_task", "tasks"]
 
 _AGENTS = "efhorizon.agents."
 _MODULES = {  # whose code decides what a run does
@@ -31,6 +42,10 @@ _MODULES = {  # whose code decides what a run does
     "gorp": tuple(_AGENTS + name for name in ("gorp", "gorp_search", "_kernels", "_runs")),
 }
 _PACKAGES = {"table": ("jax", "jaxlib"), "sb3": ("stable-baselines3", "torch"), "gorp": ("numba",)}
+
+
+class UnsuitableStartError(EfhorizonError):
+    """An algorithm cannot start from what it was given; the message is one line for the user."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +59,7 @@ class Task:
     changes: Mapping[str, Any]  # what the setting sets
     seeds: tuple[int, ...]
     max_steps: int
+    start: Start = field(default_factory=Start)
 
     @property
     def id(self) -> str:
@@ -58,7 +74,8 @@ class Task:
         return Protocol(self.max_steps, sweep.EVALUATION_INTERVAL, window)
 
     def hyperparameters(self) -> dict[str, Any]:
-        return dict(self.changes) if self.algorithm == "gorp" else dataclasses.asdict(self.settings())
+        set_here = dict(self.changes) if self.algorithm == "gorp" else dataclasses.asdict(self.settings())
+        return set_here | self.start.digests
 
     def settings(self) -> Any:
         """The settings of PPO or DQN."""
@@ -97,6 +114,16 @@ def check_installed(algorithm: str, backend: str) -> None:
             raise MissingExtraError("train", module) from None
 
 
+def check_start(algorithm: str, *, has_policy: bool, has_parameters: bool) -> None:
+    """Refuse at once what an algorithm cannot start from."""
+    if has_policy and algorithm == "ppo":
+        raise UnsuitableStartError(
+            "PPO explores with the policy that it learns: give it initial parameters instead of an exploration policy"
+        )
+    if has_parameters and algorithm == "gorp":
+        raise UnsuitableStartError("GORP has no network: give it an exploration policy instead of initial parameters")
+
+
 def tasks(
     mdps: Sequence[TabularMDP],
     algorithm: sweep.Algorithm,
@@ -105,15 +132,36 @@ def tasks(
     settings: str = sweep.PAPER,
     num_seeds: int = sweep.SEEDS,
     max_steps: int = sweep.STEPS,
+    exploration_policy: ArrayLike | None = None,
+    initial: Mapping[str, NDArray[Any]] | None = None,
 ) -> list[Task]:
-    """The grid. GORP runs its 101 seeds at once, so that each of its settings is one row."""
-    seeds = (0,) if algorithm == "gorp" else tuple(range(num_seeds))
-    backend = "table" if algorithm == "gorp" else backend
-    return [
-        Task(mdp, algorithm, backend, name, changes, seeds, max_steps)
-        for mdp in mdps
-        for name, changes in sweep.named_settings(algorithm, settings).items()
-    ]
+    """The grid. GORP runs its 101 seeds at once, so that each of its settings is one row; its budget is its own.
+
+    `exploration_policy` (DQN, GORP) is an array [S, A] or [T, S, A], `initial` (PPO, DQN) the state dictionary of a
+    Stable-Baselines3 policy. A setting is named after them too, so that nobody takes a median over unlike runs.
+    """
+    check_start(algorithm, has_policy=exploration_policy is not None, has_parameters=initial is not None)
+    seeds = tuple(range(num_seeds))
+    if algorithm == "gorp":
+        seeds, backend, max_steps = (0,), "table", BUDGET
+    grid = []
+    for mdp in mdps:
+        start = _start(mdp, exploration_policy, initial)
+        for name, changes in sweep.named_settings(algorithm, settings).items():
+            grid.append(Task(mdp, algorithm, backend, name + start.suffix, changes, seeds, max_steps, start))
+    return grid
+
+
+def _start(mdp: TabularMDP, policy: ArrayLike | None, initial: Mapping[str, NDArray[Any]] | None) -> Start:
+    """What runs on this table start from, checked against it; the uniform policy is the algorithms' own."""
+    name = mdp.metadata.get("id")
+    if not mdp.is_complete:
+        raise UntrainableTableError(f"{name}: the table is unfinished; training needs a complete one")
+    try:
+        explorer = checked_policy(mdp, policy)
+    except InvalidPolicyError as error:
+        raise InvalidPolicyError(f"{name}: {error}") from None
+    return Start(None if explorer.is_uniform else explorer, initial)
 
 
 def run_task(
@@ -160,44 +208,62 @@ def _train(
         if on_progress is not None:
             on_progress(runs)
 
-    settings, protocol = task.settings(), task.protocol()
+    settings, protocol, policy = task.settings(), task.protocol(), task.start.exploration_policy
     if task.backend == "sb3":
         from efhorizon.agents import sb3
 
         name = str(task.mdp.metadata.get("catalogue_name") or task.id)
-        finished = sb3.train(name, table, settings, protocol, seeds, on_progress=look)
+        initial = task.start.initial
+        finished = sb3.train(
+            name, table, settings, protocol, seeds, initial=initial, exploration_policy=policy, on_progress=look
+        )
     elif task.algorithm == "ppo":
         from efhorizon.agents import ppo
 
-        finished = ppo.train(table, settings, protocol, seeds, on_progress=look)
+        theta = _theta(task, table)
+        finished = ppo.train(table, settings, protocol, seeds, initial=theta, on_progress=look)
     else:
         from efhorizon.agents import dqn
 
-        finished = dqn.train(table, settings, protocol, seeds, on_progress=look)
+        theta = _theta(task, table)
+        finished = dqn.train(
+            table, settings, protocol, seeds, initial=theta, exploration_policy=policy, on_progress=look
+        )
     for result in finished:
         if result.seed not in written:
             append(result, optimal_return)
 
 
+def _theta(task: Task, table: ObservedTable) -> NDArray[np.float32] | None:
+    """The parameters that a run of the table backend starts from."""
+    from efhorizon.agents.networks import network_for
+
+    if task.start.initial is None:
+        return None
+    network = network_for("actor_critic" if task.algorithm == "ppo" else "q", table)
+    check_parameters(task.start.initial, network.torch_shapes)
+    return network.from_torch(task.start.initial)
+
+
 def _gorp(task: Task) -> tuple[RunResult, float]:
     """The empirical sample complexity of GORP: found over many runs, so one row stands for all of them."""
-    from efhorizon.agents.gorp_search import gorp_sample_complexity, learning_curve
-
-    seed = task.seeds[0]
-    search = gorp_sample_complexity(task.mdp, rng=np.random.default_rng(seed), **task.changes)
-    best = final = None
-    curve: list[tuple[int, float, float | None]] = []
-    if search.results is not None:
-        best, final = float(search.results.returns.max()), float(np.median(search.results.returns))
-        learnt = learning_curve(task.mdp, search.results)
-        means = learnt.returns.mean(axis=0).tolist()
-        curve = [(int(step), value, None) for step, value in zip(learnt.timesteps.tolist(), means, strict=True)]
-    steps = search.sample_complexity or search.max_m * search.timesteps_each
-    solved_by = None if search.m is None else "half of the runs"
-    result = RunResult(seed, search.sample_complexity, steps, best, final, solved_by, curve)
-    from efhorizon.planning.optimal import optimal_plan
-
-    return result, optimal_plan(task.mdp).optimal_return
+    seed, policy, began = task.seeds[0], task.start.exploration_policy, time.monotonic()
+    if timesteps_of(task.mdp, **task.changes, m=1) > task.max_steps:  # not solved within them, and nothing to run
+        return RunResult(seed, None, 0, None, None, None), optimal_plan(task.mdp).optimal_return
+    rng = np.random.default_rng(seed)
+    search = gorp_sample_complexity(task.mdp, rng=rng, budget=task.max_steps, exploration_policy=policy, **task.changes)
+    learnt = learning_curve(task.mdp, search.results, policy)
+    result = RunResult(
+        seed,
+        search.sample_complexity,
+        search.sample_complexity or search.max_m * search.timesteps_each,
+        best_return=float(search.results.returns.max()),
+        final_return=float(np.median(search.results.returns)),
+        solved_by=None if search.m is None else "half of the runs",
+        curve=list(zip(learnt.timesteps.tolist(), *learnt.percentiles.tolist(), strict=True)),
+        wall_seconds=time.monotonic() - began,
+    )
+    return result, search.results.optimal_return
 
 
 def _row(task: Task, key: RunKey, result: RunResult, optimal_return: float) -> Row:
@@ -250,21 +316,3 @@ def _code(kind: str) -> str:
 @cache
 def _fingerprint(mdp: TabularMDP) -> str:
     return mdp.fingerprint()
-
-
-def load_table(given: Path, tables: Path = Path("tables")) -> TabularMDP:
-    """A table by its path, or by its name in the folder of tables."""
-    from efhorizon import catalog
-    from efhorizon.errors import StoreError
-    from efhorizon.mdp import load
-
-    named = tables / given
-    if not given.is_absolute() and named.exists():
-        return load(named)
-    if given.exists():
-        return load(given)
-    if str(given) in {entry.name for entry in catalog.entries()}:
-        raise StoreError(f"{given}: no table in {tables}/; build it first: efhorizon build {given} --out {tables}")
-    if len(given.parts) == 1:
-        catalog.entry(str(given))  # says what names are close
-    raise StoreError(f"{given}: no such table, and none of that name in {tables}/")

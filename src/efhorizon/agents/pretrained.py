@@ -1,0 +1,113 @@
+"""What a run may start from instead of chance: a policy's parameters, a policy to explore with. Files, checked.
+
+    parameters          F.npz   Stable-Baselines3's state dictionary, an array a name; both backends take it
+    exploration policy  F.npy   probabilities [S, A] or [T, S, A]
+
+A file's digest is that of the numbers in it, so that a file written again with the same content is the same file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.planning.policies import ExplorationPolicy
+
+_MAX_BYTES = 1 << 30  # of all parameters in a file; a Nature CNN has 7 MB
+_NAMES_IN_A_MESSAGE = 3
+
+
+class InvalidParametersError(EfhorizonError, ValueError):
+    """Parameters that are not those of the network to be trained; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """What runs are given; None stands for the algorithm's own: every action equally likely, fresh parameters."""
+
+    exploration_policy: ExplorationPolicy | None = None
+    initial: Mapping[str, NDArray[Any]] | None = None  # by Stable-Baselines3's names
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """What is given, each by the digest of its numbers."""
+        digests = {}
+        if self.exploration_policy is not None and self.exploration_policy.probabilities is not None:
+            digests["exploration_policy"] = digest({"probabilities": self.exploration_policy.probabilities})
+        if self.initial is not None:
+            digests["initial"] = digest(self.initial)
+        return digests
+
+    @property
+    def suffix(self) -> str:
+        """For the names of settings: empty where nothing is given."""
+        words = {"exploration_policy": "policy", "initial": "initial"}
+        return "".join(f"-{words[name]}-{number[:8]}" for name, number in self.digests.items())
+
+
+def load_parameters(path: Path) -> dict[str, NDArray[np.float32]]:
+    """The arrays of a .npz, by name. Nothing is unpickled, and what would not fit in memory is not read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        if size > _MAX_BYTES:
+            raise StoreError(f"{path}: {size:,} bytes of parameters are too many (at most {_MAX_BYTES:,})")
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: np.asarray(file[name]) for name in file.files}
+    except (ValueError, EOFError, MemoryError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise StoreError(f"{path}: not a .npz of arrays ({reason})") from None
+    for name, array in arrays.items():
+        if array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise StoreError(f"{path}: parameters are finite floating-point numbers; {name} ({array.dtype}) is not")
+    return {name: array.astype(np.float32) for name, array in arrays.items()}
+
+
+def check_parameters(given: Mapping[str, NDArray[Any]], expected: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse parameters that lack a name or have another shape. Further names are allowed: target networks, say."""
+    missing = [name for name in expected if name not in given]
+    if missing:
+        raise InvalidParametersError(
+            f"the initial parameters lack {_listed(missing)}; they have {_listed(list(given)) or 'nothing'}"
+        )
+    for name, shape in expected.items():
+        if given[name].shape != shape:
+            raise InvalidParametersError(
+                f"the initial parameters {name} have shape {given[name].shape}; this network needs {shape}"
+            )
+
+
+def load_policy(path: Path) -> NDArray[Any]:
+    """The array of an exploration policy; `planning.policies.exploration_policy` checks it against a table."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise StoreError(f"{path}: not an array that can be read ({str(error).splitlines()[0]})") from None
+    if not isinstance(array, np.ndarray):
+        raise StoreError(f"{path}: an exploration policy is one array (.npy)")
+    return array
+
+
+def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A short name for numbers: their names, shapes, types and bytes."""
+    content = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        content.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        content.update(array.tobytes())
+    return content.hexdigest()[:16]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMES_IN_A_MESSAGE} more" if len(names) > _NAMES_IN_A_MESSAGE else ""
+    return ", ".join(names[:_NAMES_IN_A_MESSAGE]) + more
