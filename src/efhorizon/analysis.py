@@ -64,8 +64,10 @@ class Analysis:
 
     @property
     def deciding(self) -> Witness | None:
-        """The state that makes it hard: where a greedy policy is closest to a mistake (as in the paper's Figure 2d); if it
-        can make none, where Theorem 5.4's bound is attained; or else where greedy actions fail."""
+        """The state that makes it hard: where a greedy policy is closest to a mistake, as in the paper's Figure 2d.
+
+        If it can make none, where Theorem 5.4's bound is attained; if greedy actions are not optimal, where they fail.
+        """
         k = self.effective_horizon.k or self.solvability.min_k or 1
         for bound in (*self.theorem[k - 1 : k], *self.theorem):
             if bound.witness is not None and bound.m is not None:

@@ -87,17 +87,6 @@ def check_parameters(given: Mapping[str, NDArray[Any]], expected: Mapping[str, t
             )
 
 
-def load_policy(path: Path) -> NDArray[Any]:
-    """The array of an exploration policy; `planning.policies.exploration_policy` checks it against a table."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise StoreError(f"{path}: not an array that can be read ({str(error).splitlines()[0]})") from None
-    if not isinstance(array, np.ndarray):
-        raise StoreError(f"{path}: an exploration policy is one array (.npy)")
-    return array
-
-
 def digest(arrays: Mapping[str, NDArray[Any]]) -> str:
     """A short name for numbers: their names, shapes, types and bytes."""
     content = hashlib.sha256()

@@ -7,8 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
@@ -16,10 +14,11 @@ from efhorizon._png import write_png
 from efhorizon.analysis import Analysis, analyze
 from efhorizon.anytime import AnytimeAnalysis, Interval
 from efhorizon.cli import EXIT_USAGE, messages, print_json
-from efhorizon.commands.paths import table_path
-from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.errors import EfhorizonError
 from efhorizon.mdp import TabularMDP, load
 from efhorizon.pictures import picture
+from efhorizon.planning.policies import load_policy
+from efhorizon.tables import table_path
 
 DEEP_RL_STEPS = 5_000_000  # what the paper gave PPO and DQN (section 6)
 _BAR_WIDTH = 20
@@ -31,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
     if options.max_k < 1:
         messages.print(f"efhorizon: --max-k must be at least 1, got {options.max_k}", style="red", markup=False)
         return EXIT_USAGE
-    policy = None if options.exploration_policy is None else _policy(options.exploration_policy)
+    policy = None if options.exploration_policy is None else load_policy(options.exploration_policy)
     rows = []
     for given in options.paths:
         path = table_path(given)
@@ -213,16 +212,6 @@ def _print_bounds(console: Console, result: Analysis) -> None:
 
 def _content(path: Path, result: Analysis | AnytimeAnalysis, image: Path | None) -> dict[str, Any]:
     return {**result.as_json(), "path": str(path), "image": str(image) if image else None}
-
-
-def _policy(path: Path) -> NDArray[Any]:
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise StoreError(f"{path}: not an array that can be read ({str(error).splitlines()[0]})") from None
-    if not isinstance(array, np.ndarray):
-        raise StoreError(f"{path}: an exploration policy is one array (.npy)")
-    return array
 
 
 def _saved_picture(mdp: TabularMDP, result: Analysis | AnytimeAnalysis, path: Path, image: Path | None) -> Path | None:

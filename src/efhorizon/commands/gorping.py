@@ -22,10 +22,9 @@ from efhorizon.agents.gorp_search import (
     learning_curve,
 )
 from efhorizon.agents.live_gorp import LiveRun, live_environment, live_gorp
-from efhorizon.agents.pretrained import load_policy
 from efhorizon.cli import EXIT_BUDGET, messages, print_json
 from efhorizon.mdp import TabularMDP, load
-from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
+from efhorizon.planning.policies import ExplorationPolicy, exploration_policy, load_policy
 from efhorizon.tables import table_path
 
 

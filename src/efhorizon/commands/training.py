@@ -11,13 +11,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from efhorizon.agents.pretrained import load_parameters, load_policy
+from efhorizon.agents.pretrained import load_parameters
 from efhorizon.agents.protocol import RunRecord, algorithm_sample_complexity, setting_sample_complexity
 from efhorizon.cli import messages, print_json
 from efhorizon.errors import EfhorizonError
 from efhorizon.experiments import sweep
 from efhorizon.experiments.records import Results, Row
 from efhorizon.experiments.run import Task, check_installed, check_start, run_task, tasks
+from efhorizon.planning.policies import load_policy
 from efhorizon.tables import load_table
 
 _SECONDS_A_LINE = 30.0
