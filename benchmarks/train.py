@@ -1,10 +1,11 @@
 """How fast training on a table is, against Stable-Baselines3 on the live environment: both sides in one run, as ratios.
 
-    python benchmarks/train.py [--tables DIR] [--only ppo|dqn|cnn] [--seconds 20] [--json]
+    python benchmarks/train.py [--tables DIR] [--only ppo|dqn|cnn|gorp] [--seconds 20] [--json]
 
 - ppo: steps a second of five seeds together on MiniGrid-Empty-8x8-v0 against one Stable-Baselines3 run of the same;
 - dqn: the same with DQN;
-- cnn: one seed of PPO with the CNN on freeway_10_fs30.
+- cnn: one seed of PPO with the CNN on freeway_10_fs30;
+- gorp: GORP on the table against a Python loop over the live environment (`gorp.py` beside this file).
 
 Nothing ends a run here but its length, and compilation is left out (it is printed): a sweep compiles once a setting.
 Stable-Baselines3 is run with one torch thread and with all cores in turn, and the faster counts. The two sides take
@@ -17,6 +18,8 @@ import argparse
 import dataclasses
 import json
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -45,18 +48,25 @@ class _TimeIsUpError(Exception):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", type=Path, default=Path("tables"))
-    parser.add_argument("--only", choices=CASES)
+    parser.add_argument("--only", choices=(*CASES, "gorp"))
     parser.add_argument("--seconds", type=float, default=20.0, help="of each turn of each side")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    results = {}
+    results: dict[str, object] = {}
     for name, (algorithm, table_name, num_seeds, wanted) in CASES.items():
         if options.only not in (None, name):
             continue
-        results[name] = measured(algorithm, table_name, num_seeds, options)
+        results[name] = found = measured(algorithm, table_name, num_seeds, options)
         if not options.json:
-            figures = ", ".join(f"{key} {value:,.4g}" for key, value in results[name].items())
+            figures = ", ".join(f"{key} {value:,.4g}" for key, value in found.items())
             print(f"{name}: {figures}   (wanted: at least {wanted:g})", flush=True)
+    if options.only in (None, "gorp"):
+        command = [sys.executable, str(Path(__file__).with_name("gorp.py"))]
+        if options.json:
+            answer = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True).stdout
+            results["gorp"] = json.loads(answer)
+        else:
+            subprocess.run(command, check=True)
     if options.json:
         print(json.dumps(results, indent=1))
 
