@@ -19,7 +19,7 @@ def test_the_tour(tmp_path: Path) -> None:
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
     texts = [_text(cell) for cell in notebook.cells if cell.cell_type == "code"]
     said = "\n".join(texts)
-    assert "H = 3.63 (exact): k = 1, m = 18, 5,400 steps" in said
+    assert "H = 3.63 (exact): k = 1, m = 18\n5,400 steps" in said
     assert "PlainResult(sample_complexity=" in said  # the user's bound
     assert "5 of 5 environments complete" in said
     assert "S T, my own" in texts[-1]  # in the comparison
