@@ -8,10 +8,10 @@ demo: install
 	$(BIN)/efhorizon demo
 
 test: install lint
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses 4
 
 test-all: install lint
-	$(BIN)/pytest -m ""
+	$(BIN)/pytest -m "" -n auto --maxprocesses 4
 
 lint: install
 	$(BIN)/ruff check .

@@ -122,8 +122,9 @@ def _report(plan: Plan, screen: _Screen) -> tuple[Path | None, str | None]:
 def print_forecast(plan: Plan, expected: Forecast, console: Console) -> None:
     """What it will take, stage by stage, and how far that can be trusted."""
     table = Table("stage", "done", "left", "time", "memory", "disk", box=None, pad_edge=False)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    for column in table.columns:
+        column.no_wrap = True
+        column.justify = "left" if column is table.columns[0] else "right"
     for stage in expected.stages:
         counts = ("", "") if stage.stage == "report" else (str(stage.num_done), str(stage.num_left))
         amounts = (duration(stage.seconds), amount(stage.memory), amount(stage.disk)) if stage.num_left else ("-",) * 3
@@ -131,7 +132,11 @@ def print_forecast(plan: Plan, expected: Forecast, console: Console) -> None:
     table.add_row(
         "in all", "", "", duration(expected.seconds), amount(expected.memory), amount(expected.disk), style="bold"
     )
-    console.print(f"{len(plan.names)} environments, {plan.num_workers} at once; results in {plan.out}", markup=False)
+    console.print(
+        f"{_environments(len(plan.names))}, {plan.num_workers} processes; results in {plan.out}",
+        markup=False,
+        soft_wrap=True,
+    )
     console.print(table)
     for note in _forecast_notes(plan, expected):
         console.print(f"- {note}", markup=False, soft_wrap=True, style="dim")
@@ -251,33 +256,40 @@ def _environments(count: int) -> str:
     return "1 environment" if count == 1 else f"{count} environments"
 
 
+_TIMES = (("s", 1.0), ("min", 60.0), ("h", 3_600.0), ("days", 86_400.0))
+_SIZES = (("kB", 1e3), ("MB", 1e6), ("GB", 1e9))
+
+
 def duration(span: Span) -> str:
     """A span of seconds for people: "20 s to 4 min", "at least 3 h"."""
-    return _range(span, _time)
+    low, low_unit = _scaled(span.low, _TIMES, least=2)
+    if span.high is None:
+        return f"at least {low} {low_unit}"
+    high, high_unit = _scaled(span.high, _TIMES, least=2)
+    return _joined(low, high, high_unit) if low_unit == high_unit else f"{low} {low_unit} to {high} {high_unit}"
 
 
 def amount(span: Span) -> str:
-    """A span of bytes for people."""
-    return _range(span, _bytes)
-
-
-def _range(span: Span, text: Any) -> str:
-    low = text(span.low)
+    """A span of bytes for people, in one unit: "0.7 to 1.5 GB"."""
     if span.high is None:
-        return f"at least {low}"
-    high = text(span.high)
-    return str(low) if low == high else f"{low} to {high}"
+        return "at least {} {}".format(*_scaled(span.low, _SIZES))
+    high, unit = _scaled(span.high, _SIZES)
+    return _joined(_number(span.low / dict(_SIZES)[unit]), high, unit)
 
 
-def _time(seconds: float) -> str:
-    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.0f} s"
+def _joined(low: str, high: str, unit: str) -> str:
+    return f"{high} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def _scaled(number: float, units: tuple[tuple[str, float], ...], least: int = 1) -> tuple[str, str]:
+    """A number in the largest unit of which it has at least so many."""
+    unit, size = next(((unit, size) for unit, size in reversed(units) if number >= least * size), units[0])
+    return _number(number / size), unit
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}".removesuffix(".0") if value < 10 else f"{value:,.0f}"
 
 
 def _bytes(number: float) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6)):
-        if number >= size:
-            return f"{number / size:,.1f} {unit}" if number < 10 * size else f"{number / size:,.0f} {unit}"
-    return f"{number / 1e3:,.0f} kB"
+    return amount(Span(number, number))
