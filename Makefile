@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test test-all lint install clean
 
 demo: install
-	$(BIN)/efhorizon demo
+	$(BIN)/efhorizon demo --out demo
 
 test: install lint
 	$(BIN)/pytest -n auto --maxprocesses 4
@@ -27,4 +27,4 @@ install: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv tables build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv tables demo build .mypy_cache .ruff_cache .pytest_cache

@@ -111,6 +111,8 @@ def _algorithms(options: argparse.Namespace) -> list[sweep.Algorithm]:
 
 def _report(plan: Plan, screen: _Screen) -> tuple[Path | None, str | None]:
     """The first page of the report, or why there is none."""
+    if not any((plan.out / "analyses").glob("[!.]*.json")):
+        return None, "no environment was analyzed"
     screen.progress("writing the report")
     try:
         report = write_report(plan.out, plan.out / "report")

@@ -6,7 +6,7 @@ horizon needs cannot be known before; where there is no upper end to a range, th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from efhorizon.build.target import Target
 from efhorizon.experiments import _rates as constants
 from efhorizon.experiments import sweep
 from efhorizon.experiments._plan import Plan, Runs
-from efhorizon.experiments._rates import Rates, measured_rates, network_of, num_actions_of, row_files
+from efhorizon.experiments._rates import Rates, counted_rows, measured_rates, network_of, num_actions_of, run_title
 from efhorizon.experiments._sizes import Size, known_size, search_state
 from efhorizon.experiments.analyses import analysis_path
 
@@ -102,7 +102,8 @@ def forecast(plan: Plan, leave_out: frozenset[str] = frozenset()) -> Forecast:
     targets = [target for target in plan.targets() if target.id not in leave_out]
     sizes = {target.id: _bounded(known_size(target, plan.tables), plan) for target in targets}
     rates = measured_rates(plan.out, targets, plan.num_workers)
-    runs = [_runs_stage(plan, algorithm, targets, rates) for algorithm in _algorithms(plan)]
+    rows = counted_rows(plan.out)
+    runs = [_runs_stage(plan, algorithm, targets, rates, rows) for algorithm in _algorithms(plan)]
     stages = (_build_stage(plan, targets, sizes, rates), _analysis_stage(plan, targets, sizes), *runs)
     return Forecast((*stages, _report_stage(len(targets))), sizes, rates)
 
@@ -189,7 +190,9 @@ def _analysis_stage(plan: Plan, targets: Sequence[Target], sizes: dict[str, Size
     return StageForecast("analyze", len(targets) - len(left), len(left), seconds, largest(peaks) + base, disk)
 
 
-def _runs_stage(plan: Plan, algorithm: sweep.Algorithm, targets: Sequence[Target], rates: Rates) -> StageForecast:
+def _runs_stage(
+    plan: Plan, algorithm: sweep.Algorithm, targets: Sequence[Target], rates: Rates, rows: Mapping[str, int]
+) -> StageForecast:
     """One algorithm on all MDPs: at least until the first evaluation, at most all timesteps of all runs."""
     seconds, disk, num_done, num_left, num_jobs = Span(), Span(), 0, 0, 0
     networks = set()
@@ -199,7 +202,7 @@ def _runs_stage(plan: Plan, algorithm: sweep.Algorithm, targets: Sequence[Target
             if runs.algorithm != algorithm:
                 continue
             for setting in runs.setting_names():
-                done = min(runs.num_runs, row_files(plan.out, target.id, algorithm, setting))
+                done = min(runs.num_runs, rows.get(run_title(target.id, algorithm, setting), 0))
                 num_done, num_left = num_done + done, num_left + runs.num_runs - done
                 if done < runs.num_runs:
                     num_jobs += 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ PAIRS_A_SECOND = {"atari": 300.0, "procgen": 800.0, "minigrid": 8_000.0}
 BUILD_SECONDS = {"atari": 3.0, "procgen": 4.0, "minigrid": 1.5}
 # Training on one core, timesteps of all seeds a second (`benchmarks/train.py`, and the demo's own rows): gridworlds
 # have a small dense network, the other suites a CNN.
-DENSE_STEPS_A_SECOND = {"ppo": 60_000.0, "dqn": 25_000.0}
+DENSE_STEPS_A_SECOND = {"ppo": 40_000.0, "dqn": 25_000.0}
 IMAGE_STEPS_A_SECOND = {"ppo": 200.0, "dqn": 80.0}
 # Compiling a training, or GORP's kernels, before the first step.
 COMPILATION_SECONDS = {"ppo": 4.0, "dqn": 5.0, "gorp": 0.5}
@@ -32,7 +33,7 @@ COMPILATION_SECONDS = {"ppo": 4.0, "dqn": 5.0, "gorp": 0.5}
 GORP_SECONDS = (0.1, 40.0)
 # The analysis of one table in seconds for each reachable pair and action, beside a constant: little where the exact
 # effective horizon is soon found or out of reach, most where its search uses its whole budget of work.
-ANALYSIS_SECONDS, ANALYSIS_SECONDS_A_PAIR = (0.5, 60.0), (1e-5, 2e-4)
+ANALYSIS_SECONDS, ANALYSIS_SECONDS_A_PAIR = (0.5, 60.0), (1e-5, 5e-4)
 REPORT_SECONDS, REPORT_SECONDS_AN_MDP = (2.0, 10.0), (0.05, 0.5)
 
 PROCESS_BYTES = 200 << 20  # a worker that emulates
@@ -128,7 +129,12 @@ def _readable_rows(results: Any) -> list[dict[str, Any]]:
         return []
 
 
-def row_files(out: Path, name: str, algorithm: str, setting: str) -> int:
-    """Rows that are there for some runs, judged by the names of their files."""
-    parts = (re.sub(r"[^A-Za-z0-9.=-]", "_", part) for part in (name, algorithm, "table", setting))
-    return len(list((out / "rows").glob("__".join(parts) + "__seed*.json")))
+def counted_rows(out: Path) -> Counter[str]:
+    """Rows that are there for each `run_title`, judged by the names of their files."""
+    return Counter(path.name.split("__seed")[0] for path in (out / "rows").glob("[!.]*.json"))
+
+
+def run_title(name: str, algorithm: str, setting: str) -> str:
+    """What the names of the rows of some runs begin with."""
+    parts = (name, algorithm, "table", setting)
+    return "__".join(re.sub(r"[^A-Za-z0-9.=-]", "_", part) for part in parts)

@@ -24,8 +24,15 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+import numba
+
+from efhorizon.agents.protocol import RunRecord
 from efhorizon.errors import EfhorizonError
+from efhorizon.experiments import sweep
 from efhorizon.experiments._failures import reason_of
+from efhorizon.experiments.records import Results
+from efhorizon.experiments.run import Task, check_installed, run_task, tasks
+from efhorizon.mdp import TabularMDP, load
 
 _SECONDS_BETWEEN_LOOKS = 2.0  # at rows that somebody else is making
 
@@ -178,6 +185,8 @@ def _serve(connection: Connection, results: Path, cores: list[int]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     if cores:
         os.sched_setaffinity(0, cores)
+        with contextlib.suppress(ValueError):  # NUMBA_NUM_THREADS allows fewer
+            numba.set_num_threads(len(cores))  # it counted the cores when it was imported
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
     threading.Thread(target=_receive_jobs, args=(connection, jobs), daemon=True).start()
     while True:
@@ -201,27 +210,18 @@ def _receive_jobs(connection: Connection, jobs: queue.SimpleQueue[Job]) -> None:
 
 def _run(job: Job, results: Path, report: Callable[[JobProgress], None]) -> bool:
     """Make the rows of a job that are missing; whether all are there now."""
-    from efhorizon.experiments.records import Results
-    from efhorizon.experiments.run import check_installed, run_task
-
     check_installed(job.algorithm, "table")
 
-    def on_progress(runs: list[Any]) -> None:
+    def on_progress(runs: list[RunRecord]) -> None:
         report(JobProgress(max(run.steps for run in runs), sum(run.is_finished for run in runs), len(runs)))
 
-    return not run_task(task_of(job), Results(results), on_progress=on_progress)
+    return not run_task(task_of(job, load(job.table)), Results(results), on_progress=on_progress)
 
 
-def task_of(job: Job) -> Any:
-    """The task of a job, with its table loaded."""
-    from efhorizon.experiments import sweep
-    from efhorizon.experiments.run import tasks
-    from efhorizon.mdp import load
-
+def task_of(job: Job, mdp: TabularMDP) -> Task:
+    """The task of a job on its table."""
     algorithm = next((known for known in sweep.ALGORITHMS if known == job.algorithm), None)
     if algorithm is None:
         raise EfhorizonError(f"no algorithm is called {job.algorithm!r}; there are: {' '.join(sweep.ALGORITHMS)}")
-    (task,) = tasks(
-        [load(job.table)], algorithm, settings=job.setting, num_seeds=job.num_seeds, max_steps=job.max_steps
-    )
+    (task,) = tasks([mdp], algorithm, settings=job.setting, num_seeds=job.num_seeds, max_steps=job.max_steps)
     return task

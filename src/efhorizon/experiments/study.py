@@ -29,6 +29,7 @@ from efhorizon.experiments._sizes import known_size, search_state
 from efhorizon.experiments._workers import Job, JobProgress, JobResult, run_jobs, task_of
 from efhorizon.experiments.analyses import current_analysis, write_analysis
 from efhorizon.experiments.records import Results
+from efhorizon.experiments.run import Task
 from efhorizon.mdp import TabularMDP, load
 
 __all__ = [
@@ -142,8 +143,8 @@ class _Study:
         missing: list[Job] = []
         for target in targets:
             with self._guarded("run", target) as note:
-                jobs = self._plan.jobs(target)
-                left = [job for job in jobs if not self._is_done(job)]
+                jobs, mdp = self._plan.jobs(target), load(self._plan.tables / target.id)
+                left = [job for job in jobs if not self._is_done(task_of(job, mdp))]
                 missing += left
                 if not left:
                     note("kept", f"{len(jobs)} settings are there" if jobs else "nothing to run")
@@ -229,8 +230,7 @@ class _Study:
         search = search_state(target, self._plan.tables)
         return None if search is None else round(search.seconds, 3)
 
-    def _is_done(self, job: Job) -> bool:
-        task = task_of(job)
+    def _is_done(self, task: Task) -> bool:
         return all(self._results.has(task.key(seed)) for seed in task.seeds)
 
     def _run_jobs(self, jobs: list[Job]) -> None:
