@@ -8,10 +8,10 @@ demo: install
 	$(BIN)/efhorizon demo --out demo
 
 test: install lint
-	$(BIN)/pytest -n auto --maxprocesses 4
+	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
 
 test-all: install lint
-	$(BIN)/pytest -m "" -n auto --maxprocesses 4
+	$(BIN)/pytest -m "" -n auto --maxprocesses 4 --dist worksteal
 
 lint: install
 	$(BIN)/ruff check .
