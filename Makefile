@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test test-all lint install clean
 
 demo: install
-	$(BIN)/efhorizon demo --out demo
+	$(BIN)/efhorizon demo
 
 test: install lint
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal

@@ -466,11 +466,13 @@ def _run_serve(options: argparse.Namespace) -> int:
 
 def _add_demo(commands: Any) -> None:
     parser = _command(
-        commands, "demo", _run_demo, "build, verify and show three small tables, one of each suite", "efhorizon demo"
+        commands,
+        "demo",
+        _run_demo,
+        "run a small study of all three suites, from building tables to the report: some minutes",
+        "efhorizon demo",
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("tables"), metavar="DIR", help="where tables go (default: tables)"
-    )
+    parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="where all goes (default: demo)")
 
 
 def _run_demo(options: argparse.Namespace) -> int:

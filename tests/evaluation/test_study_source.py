@@ -177,3 +177,10 @@ def test_a_folder_with_a_summary_is_read(tmp_path: Path) -> None:
     data = study_data(tmp_path)
     assert (len(data.summaries), data.path, data.analyses, data.runs) == (6, tmp_path, {}, [])
     assert data.titles["effective_horizon"] == "effective horizon, GORP (Lemma 5.3)"
+
+
+def test_the_note_of_a_study_is_passed_on(tmp_path: Path) -> None:
+    folder = results_directory(tmp_path / "results", [analysis("a")], [])
+    assert study_data(folder).notes == ()
+    (folder / "study.json").write_text(json.dumps({"plan": {"note": "a small budget"}}))
+    assert study_data(folder).notes == ("a small budget",)

@@ -106,3 +106,13 @@ def _hold(path: Path, taken: multiprocessing.synchronize.Event) -> None:
     with Results(path).claimed([key(0)]):
         taken.set()
         time.sleep(60)
+
+
+def test_what_a_killed_process_left_does_not_make_a_directory_foreign(tmp_path: Path) -> None:
+    (tmp_path / ".results.json.123.tmp").write_text("{")
+    Results(tmp_path)
+    assert (tmp_path / "results.json").is_file()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / ".results.json.tmp.txt").write_text("somebody else's")
+    with pytest.raises(StoreError, match="not a results directory"):
+        Results(tmp_path / "other")

@@ -192,8 +192,11 @@ def _interval_of(
     draws = settings.train_every * 2 + settings.minibatch
 
     def act(view: Any, episode: Episode, step: Array, chance: Array, choice: Array) -> tuple[Episode, Any]:
-        greedy = jnp.argmax(view(seen_in[episode.node][None])[0])
-        action = jnp.where(chance < epsilon(settings, step), random_action(episode, choice), greedy)
+        action = jax.lax.cond(  # a pass of a CNN for nothing would cost more than all the rest of a step
+            chance < epsilon(settings, step),
+            lambda: random_action(episode, choice),
+            lambda: jnp.argmax(view(seen_in[episode.node][None])[0]).astype(jnp.int32),
+        )
         following = transitions[episode.node, action]
         is_late = episode.time + 1 >= table.horizon
         is_done = (following < 0) | is_late

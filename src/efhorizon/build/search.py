@@ -86,7 +86,9 @@ class Search:
 
     @staticmethod
     def exists(folder: Path) -> bool:
-        return (folder / "commit.json").exists()
+        """Whether a search was begun in a folder: killed before its start state was committed, there is none."""
+        commit = folder / "commit.json"
+        return commit.exists() and len(_read_json(commit).get("layer_starts", ())) > 1
 
     @property
     def num_states(self) -> int:

@@ -83,7 +83,15 @@ def _from_results(path: Path) -> StudyData:
         row = read_object(file, "a row")
         runs.check_row(row, str(file))
         rows.append(row)
-    return combined(path, analyses, rows, str(path / "analyses"))
+    data = combined(path, analyses, rows, str(path / "analyses"))
+    return replace(data, notes=(*_plan_notes(path / "study.json"), *data.notes))
+
+
+def _plan_notes(file: Path) -> tuple[str, ...]:
+    """What the plan of a study wants its readers to know."""
+    plan = read_object(file, "the record of a study").get("plan") if file.exists() else None
+    note = plan.get("note") if isinstance(plan, dict) else None
+    return (note,) if isinstance(note, str) else ()
 
 
 def _from_export(path: Path) -> StudyData:

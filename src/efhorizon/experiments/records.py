@@ -85,7 +85,7 @@ class Results:
         marker = path / "results.json"
         if marker.is_file():
             self._check(marker)
-        elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+        elif path.exists() and (not path.is_dir() or any(not _is_unfinished_marker(child) for child in path.iterdir())):
             raise StoreError(f"{path}: not a results directory, and not empty; nothing was written")
         else:
             write_json(marker, {"format": FORMAT, "format_version": FORMAT_VERSION})
@@ -149,6 +149,11 @@ class Results:
             raise StoreError(f"{marker}: not the mark of a results directory; nothing was written")
         if content.get("format_version") != FORMAT_VERSION:
             raise StoreError(f"{marker}: made by another version of efhorizon; nothing was written")
+
+
+def _is_unfinished_marker(path: Path) -> bool:
+    """What a process leaves that is killed while it makes a directory."""
+    return path.name.startswith(".results.json.") and path.suffix == ".tmp"
 
 
 def _read(path: Path) -> dict[str, Any]:
