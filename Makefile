@@ -21,10 +21,11 @@ lint: install
 install: .venv/installed
 
 .venv/installed: requirements.lock pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
-	touch $@
+	@echo "Setting up .venv with pinned packages: a minute or two, the first time only."
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --quiet --requirement requirements.lock
+	@$(BIN)/python -m pip install --quiet --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
 
 clean:
 	rm -rf .venv tables demo build .mypy_cache .ruff_cache .pytest_cache

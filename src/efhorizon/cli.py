@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; the entry point of `efhorizon`."""
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        command = import_module(f"efhorizon.commands.{options.module}")  # only now: its libraries may be slow to load
+        return int(command.run(options))
     except catalog.UnknownNameError as error:
         return _failed(error, EXIT_USAGE)
     except EfhorizonError as error:
@@ -79,40 +81,58 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _command(commands: Any, name: str, run: Any, help_text: str, example: str) -> argparse.ArgumentParser:
+def _command(
+    commands: Any, name: str, module: str, help_text: str, example: str, *, has_json: bool = True
+) -> argparse.ArgumentParser:
+    """A command; `module` in `commands` has its `run(options)`."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=help_text,
         description=help_text[0].upper() + help_text[1:] + ".",
         epilog=f"Example: {example}",
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(module=module)
+    if has_json:
+        parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
+
+
+def _add_exploration_policy(parser: argparse.ArgumentParser, of: str = "probabilities [S, A] or [T, S, A]") -> None:
+    parser.add_argument(
+        "--exploration-policy", type=Path, metavar="F.npy", help=f"{of} (default: every action equally likely)"
+    )
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
+    """How much PPO and DQN are run; the defaults are the paper's."""
+    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="runs of each setting (default: 5)")
+    parser.add_argument(
+        "--steps", type=int, default=5_000_000, metavar="N", help="timesteps of a run, at most (default: 5,000,000)"
+    )
+
+
+def _add_results_path(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "path", type=Path, metavar="RESULTS", help="a results directory, an export of one, or summary.csv"
+    )
 
 
 def _add_list(commands: Any) -> None:
     parser = _command(
         commands,
         "list",
-        _run_list,
+        "listing",
         "list the environments that can be built by name",
         "efhorizon list --suite minigrid",
     )
     parser.add_argument("--suite", choices=catalog.SUITES, help="only this suite")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_list(options: argparse.Namespace) -> int:
-    from efhorizon.commands import listing
-
-    return listing.run(suite=options.suite, as_json=options.json)
 
 
 def _add_build(commands: Any) -> None:
     parser = _command(
         commands,
         "build",
-        _run_build,
+        "building",
         "turn an environment into an exact table",
         "efhorizon build pong_20_fs30 --workers 2 --max-minutes 30",
     )
@@ -165,20 +185,13 @@ def _add_build(commands: Any) -> None:
     parser.add_argument(
         "--episodes", type=int, default=20, metavar="N", help="episodes to verify with; 0 skips it (default: 20)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_build(options: argparse.Namespace) -> int:
-    from efhorizon.commands import building
-
-    return building.run(options)
 
 
 def _add_verify(commands: Any) -> None:
     parser = _command(
         commands,
         "verify",
-        _run_verify,
+        "verifying",
         "replay a table against a fresh environment",
         "efhorizon verify tables/freeway_10_fs30 --episodes 100",
     )
@@ -186,20 +199,13 @@ def _add_verify(commands: Any) -> None:
     parser.add_argument("--episodes", type=int, default=30, metavar="N", help="episodes to replay (default: 30)")
     parser.add_argument("--id", metavar="NAME", help="the environment, where the file does not say")
     parser.add_argument("--seed", type=int, default=0, help="of the random episodes (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_verify(options: argparse.Namespace) -> int:
-    from efhorizon.commands import verifying
-
-    return verifying.run(options)
 
 
 def _add_export(commands: Any) -> None:
     parser = _command(
         commands,
         "export",
-        _run_export,
+        "exporting",
         "write a table as a BRIDGE npz, the published layout",
         "efhorizon export tables/freeway_10_fs30 freeway.npz",
     )
@@ -207,20 +213,13 @@ def _add_export(commands: Any) -> None:
     parser.add_argument("file", type=Path, metavar="FILE.npz", help="the file to write")
     parser.add_argument("--no-states", action="store_true", help="leave out the raw simulator states")
     parser.add_argument("--no-screens", action="store_true", help="leave out the screens")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_export(options: argparse.Namespace) -> int:
-    from efhorizon.commands import exporting
-
-    return exporting.run(options)
 
 
 def _add_show(commands: Any) -> None:
     parser = _command(
         commands,
         "show",
-        _run_show,
+        "showing",
         "describe a table and save its start screen",
         "efhorizon show tables/freeway_10_fs30",
     )
@@ -228,20 +227,13 @@ def _add_show(commands: Any) -> None:
     parser.add_argument(
         "--image", type=Path, metavar="FILE.png", help="where to save the start screen (default: NAME-start.png here)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_show(options: argparse.Namespace) -> int:
-    from efhorizon.commands import showing
-
-    return showing.run(path=options.path, image=options.image, as_json=options.json)
 
 
 def _add_analyze(commands: Any) -> None:
     parser = _command(
         commands,
         "analyze",
-        _run_analyze,
+        "analyzing",
         "tell how hard a table is for RL, and why",
         "efhorizon analyze tables/freeway_10_fs30 --max-k 2",
     )
@@ -250,12 +242,7 @@ def _add_analyze(commands: Any) -> None:
     )
     parser.add_argument("--horizon", type=int, metavar="T", help="steps of an episode (default: that of the table)")
     parser.add_argument("--gamma", type=float, default=1.0, metavar="G", help="discount in [0, 1] (default: 1)")
-    parser.add_argument(
-        "--exploration-policy",
-        type=Path,
-        metavar="F.npy",
-        help="probabilities [S, A] or [T, S, A] (default: every action equally likely)",
-    )
+    _add_exploration_policy(parser)
     parser.add_argument(
         "--max-k", type=int, default=3, metavar="K", help="steps of planning to try, at most (default: 3)"
     )
@@ -269,20 +256,13 @@ def _add_analyze(commands: Any) -> None:
     parser.add_argument(
         "--image", type=Path, metavar="FILE.png", help="where to save the deciding state (default: NAME-deciding.png)"
     )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_analyze(options: argparse.Namespace) -> int:
-    from efhorizon.commands import analyzing
-
-    return analyzing.run(options)
 
 
 def _add_gorp(commands: Any) -> None:
     parser = _command(
         commands,
         "gorp",
-        _run_gorp,
+        "gorping",
         "run GORP, or search for the smallest number of episodes with which it succeeds",
         "efhorizon gorp freeway_10_fs30 --k 1",
     )
@@ -295,12 +275,7 @@ def _add_gorp(commands: Any) -> None:
     parser.add_argument(
         "--budget", type=int, metavar="N", help="timesteps of a run, at most, in a search (default: 100,000,000)"
     )
-    parser.add_argument(
-        "--exploration-policy",
-        type=Path,
-        metavar="F.npy",
-        help="probabilities [S, A] or [T, S, A] (default: every action equally likely)",
-    )
+    _add_exploration_policy(parser)
     parser.add_argument(
         "--live",
         action="store_true",
@@ -309,20 +284,13 @@ def _add_gorp(commands: Any) -> None:
     )
     parser.add_argument("--checkpoints", type=Path, metavar="DIR", help="with --live: where to save, and resume from")
     parser.add_argument("--max-steps", type=int, metavar="N", help="with --live: stop a run after so many steps")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_gorp(options: argparse.Namespace) -> int:
-    from efhorizon.commands import gorping
-
-    return gorping.run(options)
 
 
 def _add_train(commands: Any) -> None:
     parser = _command(
         commands,
         "train",
-        _run_train,
+        "training",
         "train PPO, DQN or GORP on tables and record after how many timesteps each run is optimal",
         "efhorizon train MiniGrid-Empty-5x5-v0 --algo ppo",
     )
@@ -334,10 +302,7 @@ def _add_train(commands: Any) -> None:
         default="table",
         help="JAX on the table, or Stable-Baselines3 on the live environment (default: table)",
     )
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="runs of each setting (default: 5)")
-    parser.add_argument(
-        "--steps", type=int, default=5_000_000, metavar="N", help="timesteps of a run, at most (default: 5,000,000)"
-    )
+    _add_runs(parser)
     parser.add_argument(
         "--settings", default="paper", metavar="S", help="settings by name, with commas (default: paper, all of them)"
     )
@@ -347,12 +312,7 @@ def _add_train(commands: Any) -> None:
     parser.add_argument(
         "--tables", type=Path, default=Path("tables"), metavar="DIR", help="where tables are (default: tables)"
     )
-    parser.add_argument(
-        "--exploration-policy",
-        type=Path,
-        metavar="F.npy",
-        help="DQN, GORP: probabilities [S, A] or [T, S, A] of random actions (default: all equally likely)",
-    )
+    _add_exploration_policy(parser, "DQN, GORP: probabilities [S, A] or [T, S, A] of random actions")
     parser.add_argument(
         "--initial",
         type=Path,
@@ -360,20 +320,13 @@ def _add_train(commands: Any) -> None:
         help="PPO, DQN: parameters to start from, under the names of Stable-Baselines3's state dictionary",
     )
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="write learning curves for TensorBoard too")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_train(options: argparse.Namespace) -> int:
-    from efhorizon.commands import training
-
-    return training.run(options)
 
 
 def _add_study(commands: Any) -> None:
     parser = _command(
         commands,
         "study",
-        _run_study,
+        "studying",
         "build, verify, analyze and train on a set of environments, then write the report; resumes where it stopped",
         "efhorizon study MiniGrid-Empty-5x5-v0 freeway_10_fs30 --steps 200000 --out study",
     )
@@ -386,99 +339,64 @@ def _add_study(commands: Any) -> None:
     parser.add_argument(
         "--algos", default="gorp,ppo,dqn", metavar="A,B", help="what to run, with commas; none for no runs"
     )
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="runs of each setting (default: 5)")
-    parser.add_argument(
-        "--steps", type=int, default=5_000_000, metavar="N", help="timesteps of a run, at most (default: 5,000,000)"
-    )
+    _add_runs(parser)
     parser.add_argument("--max-states", type=int, metavar="N", help="leave out environments with more states")
     parser.add_argument("--max-minutes", type=float, metavar="M", help="leave out what takes longer to build")
     parser.add_argument("--max-k", type=int, default=3, metavar="K", help="as in `analyze` (default: 3)")
     parser.add_argument("--workers", type=int, metavar="N", help="processes that build (default: one a core)")
     parser.add_argument("--forecast", action="store_true", help="only say what time, memory and disk it would take")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_study(options: argparse.Namespace) -> int:
-    from efhorizon.commands import studying
-
-    return studying.run(options)
 
 
 def _add_evaluate(commands: Any) -> None:
     parser = _command(
         commands,
         "evaluate",
-        _run_evaluate,
+        "evaluating",
         "compare every bound with what PPO and DQN needed: the paper's tables",
         "efhorizon evaluate study",
     )
-    parser.add_argument(
-        "path", type=Path, metavar="RESULTS", help="a results directory, an export of one, or summary.csv"
-    )
+    _add_results_path(parser)
     parser.add_argument("--export", type=Path, metavar="DIR", help="write summary.csv and the rows as Parquet there")
     parser.add_argument("--resamples", type=int, default=2000, metavar="N", help="of the bootstrap (default: 2000)")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_evaluate(options: argparse.Namespace) -> int:
-    from efhorizon.commands import evaluating
-
-    return evaluating.run(options)
 
 
 def _add_report(commands: Any) -> None:
     parser = _command(
         commands,
         "report",
-        _run_report,
+        "reporting",
         "write a web site about a study: it opens from disk, with no network",
         "efhorizon report study --out report --open",
     )
-    parser.add_argument(
-        "path", type=Path, metavar="RESULTS", help="a results directory, an export of one, or summary.csv"
-    )
+    _add_results_path(parser)
     parser.add_argument("--out", type=Path, default=Path("report"), metavar="DIR", help="the site (default: report)")
     parser.add_argument("--open", action="store_true", help="open it in the browser")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _run_report(options: argparse.Namespace) -> int:
-    from efhorizon.commands import reporting
-
-    return reporting.run(options)
 
 
 def _add_serve(commands: Any) -> None:
     parser = _command(
-        commands, "serve", _run_serve, "show a report to the browsers of this machine", "efhorizon serve report"
+        commands,
+        "serve",
+        "serving",
+        "show a report to the browsers of this machine",
+        "efhorizon serve report",
+        has_json=False,
     )
     parser.add_argument("path", type=Path, metavar="DIR", help="a report")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes any that is free (default: 8000)")
     parser.add_argument("--open", action="store_true", help="open it in the browser")
 
 
-def _run_serve(options: argparse.Namespace) -> int:
-    from efhorizon.commands import serving
-
-    return serving.run(options)
-
-
 def _add_demo(commands: Any) -> None:
     parser = _command(
         commands,
         "demo",
-        _run_demo,
+        "demonstration",
         "run a small study of all three suites, from building tables to the report: some minutes",
         "efhorizon demo",
     )
     parser.add_argument("--out", type=Path, default=Path("demo"), metavar="DIR", help="where all goes (default: demo)")
-
-
-def _run_demo(options: argparse.Namespace) -> int:
-    from efhorizon.commands import demonstration
-
-    return demonstration.run(options.out)
 
 
 def _memory_size(text: str) -> int:

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,28 @@ import pytest
 
 from efhorizon import catalog
 from efhorizon.envs.base import MissingExtraError, Simulator, SimulatorError
-from efhorizon.envs.shaping import HEADINGS, SHAPINGS, moves_between
 
 pytest.importorskip("minigrid")
 gymnasium = pytest.importorskip("gymnasium")
 wrappers = pytest.importorskip("minigrid.wrappers")
 
+from gridworlds import (  # noqa: E402
+    BOX,
+    DOOR,
+    DROP,
+    EPISODE,
+    FORWARD,
+    GRIDWORLDS,
+    KEY,
+    LEFT,
+    PICKUP,
+    RIGHT,
+    TOGGLE,
+    actions_of_walk,
+    cells_with,
+    face,
+    original,
+)
 from minigrid.core.grid import Grid  # noqa: E402
 from minigrid.core.mission import MissionSpace  # noqa: E402
 from minigrid.core.world_object import Ball, Box, Key  # noqa: E402
@@ -61,44 +76,10 @@ class TwinsEnv(MiniGridEnv):
 TWINS = "Twins-v0"
 gymnasium.register(TWINS, TwinsEnv)
 
-LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE = range(6)
-EMPTY, DOOR, KEY, BALL, BOX, AGENT = 1, 4, 5, 6, 7, 10  # MiniGrid's symbols
-GRIDWORLDS = list(catalog.MINIGRID_GRIDWORLDS)
-SHAPED = [(entry.game, entry.shaping) for entry in catalog.entries("minigrid") if entry.shaping]
 SAME_LOOKS = ["MiniGrid-ObstructedMaze-2Dlhb-v1", "MiniGrid-ObstructedMaze-2Dl-v0"]  # too large, but with like objects
 DOCUMENT = Path(__file__).parents[2] / "docs" / "minigrid-states.md"
-EPISODE = 90  # steps of a walk from one reset to the next
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # MiniGrid calls its first versions out of date
-
-
-def original(env_id: str) -> Any:
-    return wrappers.FlatObsWrapper(wrappers.FullyObsWrapper(gymnasium.make(env_id, disable_env_checker=True)))
-
-
-def lively_action(env: Any, num_actions: int, rng: np.random.Generator) -> int:
-    """A random action that often handles what is in front, so that walks open doors and carry things about."""
-    front = env.grid.get(*env.front_pos)
-    if num_actions == 6 and front is not None and (front.can_pickup() or front.type == "door") and rng.random() < 0.6:
-        return int(rng.choice([PICKUP, TOGGLE]))
-    probabilities = np.array([0.15, 0.15, 0.5, 0.06, 0.07, 0.07][:num_actions])
-    return int(rng.choice(num_actions, p=probabilities / probabilities.sum()))
-
-
-def actions_of_walk(env_id: str, length: int, seed: int = 0) -> Iterator[tuple[int, Any, float, bool]]:
-    """Action, MiniGrid's environment after it, reward, end: a walk of episodes in MiniGrid's own environment."""
-    rng = np.random.default_rng(seed)
-    env = original(env_id)
-    num_actions = 3 if "Empty" in env_id else 6
-    for step in range(length):
-        if step % EPISODE == 0:
-            env.unwrapped.reset(seed=0)
-        action = lively_action(env.unwrapped, num_actions, rng)
-        _, reward, terminated, _, _ = env.unwrapped.step(action)
-        env.unwrapped.step_count = 0  # success pays less and less over time, after max_steps even less than nothing
-        yield action, env, float(reward), terminated
-        if terminated:
-            env.unwrapped.reset(seed=0)
 
 
 def graph(simulator: MiniGridSimulator, horizon: int = 100) -> tuple[list[bytes], list[list[int]], list[list[float]]]:
@@ -128,23 +109,6 @@ def graph(simulator: MiniGridSimulator, horizon: int = 100) -> tuple[list[bytes]
             rewards.append(pay)
         layer_end, depth = len(states), depth + 1
     return states, transitions, rewards
-
-
-def face(simulator: MiniGridSimulator, cell: int) -> bytes:
-    """Put the agent next to a cell, looking at it, and leave all else as it is."""
-    screen = simulator.screen()
-    symbols = screen[..., 0].ravel()
-    places = [(cell - dx - dy * screen.shape[1], direction) for direction, (dx, dy) in enumerate(HEADINGS)]
-    free = [pose for pose in places if symbols[pose[0]] in (EMPTY, AGENT)]
-    occupied = [pose for pose in places if symbols[pose[0]] in (DOOR, BALL)]  # a tight fit, but MiniGrid does not mind
-    place, direction = (free + occupied)[0]
-    state = place.to_bytes(2, "big") + bytes([direction]) + simulator.get_state()[3:]
-    simulator.set_state(state)
-    return state
-
-
-def cells_with(simulator: MiniGridSimulator, *symbols: int) -> list[int]:
-    return [int(cell) for cell in np.flatnonzero(np.isin(simulator.screen()[..., 0], symbols))]
 
 
 # ---------------------------------------------------------------- the published table
@@ -430,135 +394,6 @@ def test_pictures() -> None:
         simulator = MiniGridSimulator(env_id)
         assert np.array_equal(simulator.picture(), env.get_frame(highlight=True, tile_size=32))
         assert np.array_equal(picture_of_screen(simulator.screen()), env.get_frame(highlight=False, tile_size=32))
-
-
-# ---------------------------------------------------------------- shaping
-
-
-def test_moves_between_are_shortest_on_an_open_grid() -> None:
-    """Breadth-first search on an open grid, backwards in the sense that every start pose is searched from."""
-    for start_direction in range(4):
-        distance = {(0, 0, start_direction): 0}
-        queue = [(0, 0, start_direction)]
-        for x, y, direction in queue:
-            dx, dy = HEADINGS[direction]
-            for pose in ((x + dx, y + dy, direction), (x, y, (direction + 1) % 4), (x, y, (direction - 1) % 4)):
-                if pose not in distance and max(abs(pose[0]), abs(pose[1])) <= 4:
-                    distance[pose] = distance[x, y, direction] + 1
-                    queue.append(pose)
-        for x in range(-3, 4):
-            for y in range(-3, 4):
-                shortest = min(distance[x, y, direction] for direction in range(4))
-                assert moves_between(x, y, start_direction) == shortest
-
-
-def test_potentials_of_known_positions() -> None:
-    corner = MiniGridSimulator("MiniGrid-Empty-5x5-v0", "Distance")  # at (1, 1) looking right, goal at (3, 3)
-    assert corner.potential() == -5
-    assert corner.step(FORWARD).reward == 0.1
-    assert corner.step(LEFT).reward == -0.1
-    fetch = MiniGridSimulator("MiniGrid-KeyCorridorS3R1-v0", "Distance")  # at (3, 1) looking down, ball at (5, 1)
-    assert fetch.potential() == -3
-    assert MiniGridSimulator("MiniGrid-KeyCorridorS3R1-v0", "OpenDoorsPickup").potential() == 0
-
-
-def test_shaped_success() -> None:
-    """The object to fetch is one move away when it is in front, none once carried, and no pick-up of its own."""
-    rewards = {}
-    for shaping in SHAPINGS:
-        simulator = MiniGridSimulator("MiniGrid-KeyCorridorS3R1-v0", shaping)
-        face(simulator, *cells_with(simulator, BALL))
-        rewards[shaping] = simulator.step(PICKUP)
-    assert rewards == {
-        "Distance": (1.1, True),
-        "OpenDoors": (1.0, True),
-        "Pickup": (1.0, True),
-        "OpenDoorsPickup": (1.0, True),
-    }
-
-
-def test_doors_and_pickups_pay_by_count() -> None:
-    simulator = MiniGridSimulator("MiniGrid-DoorKey-5x5-v0", "OpenDoorsPickup")
-    face(simulator, *cells_with(simulator, KEY))
-    assert [simulator.step(action).reward for action in (PICKUP, DROP, PICKUP)] == [0.2, 0.0, 0.0]
-    face(simulator, *cells_with(simulator, DOOR))
-    assert [simulator.step(TOGGLE).reward for _ in range(3)] == [0.2, -0.2, 0.2]
-    unlock = MiniGridSimulator("MiniGrid-Unlock-v0", "OpenDoors")
-    face(unlock, *cells_with(unlock, KEY))
-    unlock.step(PICKUP)
-    face(unlock, *cells_with(unlock, DOOR))
-    assert unlock.step(TOGGLE) == (1.2, True)
-
-
-def test_an_opened_box_takes_its_pickup_along() -> None:
-    simulator = MiniGridSimulator("MiniGrid-ObstructedMaze-1Dlh-v0", "Pickup")
-    face(simulator, *cells_with(simulator, BOX))
-    rewards = [simulator.step(action).reward for action in (PICKUP, DROP, TOGGLE, PICKUP)]
-    assert rewards == [0.2, 0.0, -0.2, 0.2]  # the last one is the key that was inside
-
-
-def test_an_opened_target_has_no_distance() -> None:
-    simulator = MiniGridSimulator("MiniGrid-UnlockPickup-v0", "Distance")
-    face(simulator, *cells_with(simulator, BOX))
-    assert simulator.potential() == -1
-    assert simulator.step(TOGGLE) == (0.0, False)
-    assert simulator.potential() is None
-    assert simulator.step(LEFT) == (0.0, False)
-
-
-@pytest.mark.parametrize(("env_id", "shaping"), SHAPED)
-def test_shaping_telescopes(env_id: str, shaping: str) -> None:
-    plain, shaped = MiniGridSimulator(env_id), MiniGridSimulator(env_id, shaping)
-    start, total = shaped.potential(), 0
-    assert start is not None
-    for action, *_ in actions_of_walk(env_id, EPISODE, seed=3):
-        success = plain.step(action).reward
-        reward, terminated = shaped.step(action)
-        tenths = round(10 * (reward - success))
-        assert reward == (10 * success + tenths) / 10  # equal amounts are one float
-        assert shaped.get_state() == plain.get_state()
-        total += tenths
-        end = shaped.potential()
-        if end is None:  # the target was opened
-            return
-        assert total == end - start
-        if terminated:
-            return
-
-
-@pytest.mark.parametrize("env_id", GRIDWORLDS)
-def test_shapings_of_the_catalogue_are_those_that_change_a_reward(env_id: str) -> None:
-    def distance_counts() -> bool:
-        try:
-            simulator = MiniGridSimulator(env_id, "Distance")
-        except SimulatorError:
-            return False
-        return simulator.step(LEFT).reward != 0 or simulator.step(LEFT).reward != 0
-
-    def doors_count() -> bool:
-        simulator = MiniGridSimulator(env_id, "OpenDoors")
-        doors = cells_with(simulator, DOOR)
-        if not doors:
-            return False
-        state = bytearray(face(simulator, doors[0]))
-        state[3] = 0  # closed, not locked
-        simulator.set_state(bytes(state))
-        return simulator.step(TOGGLE).reward != 0
-
-    def pickups_count() -> bool:
-        simulator = MiniGridSimulator(env_id, "Pickup")
-        rewards = []
-        for cell in cells_with(simulator, KEY, BALL, BOX):
-            simulator.reset()
-            face(simulator, cell)
-            rewards.append(simulator.step(PICKUP).reward)
-        return 0.2 in rewards
-
-    checks = {"Distance": distance_counts, "OpenDoors": doors_count, "Pickup": pickups_count}
-    applicable = [shaping for shaping, changes_a_reward in checks.items() if changes_a_reward()]
-    if {"OpenDoors", "Pickup"} <= set(applicable):
-        applicable.append("OpenDoorsPickup")
-    assert tuple(applicable) == catalog.MINIGRID_GRIDWORLDS[env_id]
 
 
 # ---------------------------------------------------------------- what cannot be done

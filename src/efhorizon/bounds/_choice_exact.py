@@ -84,7 +84,7 @@ class GreedyChoices:
         low, high = np.zeros((2, self._choices.num_choices))
         failures = np.zeros(self._choices.num_choices)
         _success_recursion(self._choices.following, chances, missing, error, low, high)
-        _where_failures_happen(self._choices.following, chances, failures)
+        failing_chances(self._choices.following, chances, failures)
         return Success(float(low[0]), float(high[0]), failures, points)
 
 
@@ -101,7 +101,8 @@ def _success_recursion(following, chances, missing, error, low, high):  # type: 
 
 
 @njit(cache=True)
-def _where_failures_happen(following, chances, out):  # type: ignore[no-untyped-def]
+def failing_chances(following, chances, out):  # type: ignore[no-untyped-def]
+    """Chance to reach each choice by optimal actions and to leave them there."""
     reach = np.zeros(len(following))
     reach[0] = 1.0
     for choice in range(len(following)):

@@ -144,20 +144,6 @@ def _knapsack(following, lower, upper, cap, failure, chances):  # type: ignore[n
 
 
 @njit(cache=True)
-def failing_chances(following, chances, out):  # type: ignore[no-untyped-def]
-    """Chance to reach each choice by optimal actions and to leave them there, in the linear programs' worst case."""
-    reach = np.zeros(len(following))
-    reach[0] = 1.0
-    for choice in range(len(following)):
-        for action in range(following.shape[1]):
-            after = following[choice, action]
-            if after >= 0:
-                reach[after] += reach[choice] * chances[choice, action]
-            elif after == -2:
-                out[choice] += reach[choice] * chances[choice, action]
-
-
-@njit(cache=True)
 def success_limits(m, following, group_starts, groups, out):  # type: ignore[no-untyped-def]
     """Bounds on the success from each choice on that only fall as m grows.
 

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from efhorizon.bounds import _failure
 from efhorizon.bounds._choice import Choices, merged
+from efhorizon.bounds._choice_exact import failing_chances
 from efhorizon.bounds._choice_threads import threads_if
 from efhorizon.bounds._tails import (
     ABOVE,
@@ -97,7 +98,7 @@ class FailureBound:
             _failure.failure_recursion(
                 begin, options.following, lower[part], upper[part], cap[part], failure, used, chances
             )
-        _failure.failing_chances(options.following, chances, contributions)
+        failing_chances(options.following, chances, contributions)
         return Solution(float(failure[0]), used, contributions)
 
     def success_limit(self, m: int) -> float:

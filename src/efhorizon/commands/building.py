@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         messages.print("efhorizon: give either a NAME or --env ID", style="red")
         return EXIT_USAGE
     target = _target(options)
-    result = build_with_progress(
+    result = _build_with_progress(
         target,
         Options(
             out=options.out,
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if result.outcome.stopped_by is None else EXIT_BUDGET
 
 
-def build_with_progress(target: Target, options: Options) -> BuildResult:
+def _build_with_progress(target: Target, options: Options) -> BuildResult:
     """Build, with one live line on stderr."""
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
     with Bar(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
@@ -125,7 +125,7 @@ def print_result(result: BuildResult) -> None:
         console.print(f"  unfinished [yellow]{mdp.unexplored.sum():,} states were found but not explored[/yellow]")
     else:
         _print_returns(console, *mdp.metadata["returns"])
-    console.print(f"  work       {work_line(result)}")
+    console.print(f"  work       {_work_line(result)}")
     console.print(f"  verified   {verification_line(mdp.metadata['verification'])}")
     console.print(f"  stored in  {result.path}")
 
@@ -135,7 +135,7 @@ def _print_returns(console: Console, worst: float, best: float) -> None:
     console.print(f"  returns    {worst:g} to {best:g}{degenerate}")
 
 
-def work_line(result: BuildResult) -> str:
+def _work_line(result: BuildResult) -> str:
     """What a build had to do, in one line."""
     progress = result.outcome.progress
     if not progress.num_pairs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from efhorizon.commands.studying import num_cores, run_plan
@@ -51,5 +52,5 @@ def demo_plan(out: Path) -> Plan:
     )
 
 
-def run(out: Path) -> int:
-    return run_plan(demo_plan(out))
+def run(options: argparse.Namespace) -> int:
+    return run_plan(demo_plan(options.out), as_json=options.json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 from collections.abc import Iterable
 
@@ -12,9 +13,9 @@ from efhorizon import catalog
 from efhorizon.cli import print_json
 
 
-def run(*, suite: catalog.Suite | None, as_json: bool) -> int:
-    entries = catalog.entries(suite)
-    if as_json:
+def run(options: argparse.Namespace) -> int:
+    entries = catalog.entries(options.suite)
+    if options.json:
         print_json([{**dataclasses.asdict(entry), "id": entry.name, "gym_id": entry.gym_id} for entry in entries])
     else:
         _print_table(entries)

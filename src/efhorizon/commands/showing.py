@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ _BAR_WIDTH = 40
 _MAX_BARS = 20
 
 
-def run(*, path: Path, image: Path | None, as_json: bool) -> int:
-    mdp = load(path)
-    saved = _saved_start_screen(mdp, path, image)
-    content = description(mdp, path, saved)
-    if as_json:
+def run(options: argparse.Namespace) -> int:
+    mdp = load(options.path)
+    saved = _saved_start_screen(mdp, options.path, options.image)
+    content = description(mdp, options.path, saved)
+    if options.json:
         print_json(content)
     else:
         print_description(mdp, content)

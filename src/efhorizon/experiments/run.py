@@ -7,7 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib import metadata
 from typing import Any
 
@@ -34,10 +34,10 @@ from efhorizon.tables import load_table
 __all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "load_table", "run_task", "tasks"]
 
 _AGENTS = "efhorizon.agents."
+_ON_TABLES = ("ppo", "forward", "networks", "packing", "observations", "protocol")
 _MODULES = {  # whose code decides what a run does
-    "table": tuple(
-        _AGENTS + name for name in ("ppo", "dqn", "forward", "networks", "packing", "observations", "protocol")
-    ),
+    "ppo table": tuple(_AGENTS + name for name in _ON_TABLES),
+    "dqn table": tuple(_AGENTS + name for name in ("dqn", *_ON_TABLES)),  # evaluates as PPO does
     "sb3": (*(_AGENTS + name for name in ("sb3", "observations", "protocol")), "efhorizon.envs.bridge"),
     "gorp": tuple(_AGENTS + name for name in ("gorp", "gorp_search", "_kernels", "_runs")),
 }
@@ -89,7 +89,6 @@ class Task:
         return DQNSettings(gamma=gamma, **self.changes)
 
     def key(self, seed: int) -> RunKey:
-        kind = self.algorithm if self.algorithm == "gorp" else self.backend
         return RunKey(
             self.id,
             self.algorithm,
@@ -99,7 +98,7 @@ class Task:
             self.hyperparameters(),
             dataclasses.asdict(self.protocol()),
             _fingerprint(self.mdp),
-            _code(kind),
+            _code(self.algorithm, self.backend),
         )
 
 
@@ -308,11 +307,12 @@ def _observed(mdp: TabularMDP) -> ObservedTable:
 
 
 @cache
-def _code(kind: str) -> str:
+def _code(algorithm: str, backend: str) -> str:
     """The code as it was when it was first asked for, whatever is edited while it runs."""
+    kind = "gorp" if algorithm == "gorp" else "sb3" if backend == "sb3" else f"{algorithm} table"
     return code_digest(_MODULES[kind])
 
 
-@cache
+@lru_cache(maxsize=4)  # one table has several settings and seeds; more entries would keep old tables in memory
 def _fingerprint(mdp: TabularMDP) -> str:
     return mdp.fingerprint()
