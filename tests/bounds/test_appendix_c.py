@@ -267,4 +267,4 @@ def test_left_out_beside_an_exact_m(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = effective_horizon(problem(examples.dense_rewards(4, 3), max_k=1)).by_k[0]
     assert entry.upper_m == entry.exact_m
     assert entry.upper_reason is not None
-    assert "is exact" in entry.upper_reason
+    assert "suffices by exact laws" in entry.upper_reason

@@ -48,19 +48,32 @@ def test_gorp_is_the_least_over_k() -> None:
 
 
 def test_repeated_runs_count_once_whatever_their_order() -> None:
-    old = row("a", sample_complexity=100, provenance={"table_fingerprint": "f1", "efhorizon": "0.9.0"})
-    new = row("a", sample_complexity=200, provenance={"table_fingerprint": "f1", "efhorizon": "0.10.0"})
+    old = row("a", sample_complexity=100, provenance={"table_fingerprint": "f1", "efhorizon": "0.9.0", "code": "1"})
+    new = row("a", sample_complexity=200, provenance={"table_fingerprint": "f1", "efhorizon": "0.10.0", "code": "2"})
     longer = row("a", sample_complexity=300, protocol={"max_steps": 6_000_000})
     for rows in ([old, new], [new, old]):
         assert selected(rows) == (
             [new],
-            ("1 row repeated with other code or budget: the largest budget and newest code counts",),
+            ("1 row of settings run again with other code or budget: left out",),
         )
     assert selected([old, longer, new])[0] == [longer]
     same = [row("a", sample_complexity=value, steps=10) for value in (5, 6)]
     assert selected(same)[0] == selected(same[::-1])[0]
-    other_seed = row("a", seed=1)
+    other_seed = row("a", seed=1, provenance=old["provenance"])
     assert selected([old, other_seed]) == ([old, other_seed], ())
+
+
+def test_versions_of_a_setting_are_never_mixed() -> None:
+    def version(made: str, *complexities: int) -> list[dict[str, Any]]:
+        provenance = {"table_fingerprint": "f1", "efhorizon": "1.0", "code": made, "made": made}
+        return [
+            row("a", seed=seed, sample_complexity=value, steps=value, provenance=provenance)
+            for seed, value in enumerate(complexities)
+        ]
+
+    old, new = version("2026-01-01", 100, 900, 500), version("2026-02-01", 700, 200, 300)
+    assert selected([*old, *new])[0] == new
+    assert selected([*old, *new[:2]])[0] == old  # a version that is still being run does not count yet
 
 
 def test_rows_of_another_table_or_of_no_analysis_are_left_out() -> None:

@@ -56,13 +56,13 @@ def appendix_c_bound(
     *,
     exploration_policy: ArrayLike | ExplorationPolicy | None = None,
     gamma: float = 1.0,
-    exact_m: int | None = None,
+    sufficient_m: int | None = None,
 ) -> AppendixCBound:
     """The least m found, up to 10^100, at which GORP(k, m) provably fails with probability below 1/2.
 
     Binary search on a logarithmic scale: the least m exactly below 10,000, to a relative precision of 1e-4 above. Where
-    grids of distribution functions would take too long, Bennett's inequality alone serves; where the exact m is known
-    as well, nothing does, and `reason` says so.
+    grids of distribution functions would take too long, Bennett's inequality alone serves. Where the exact laws have
+    shown an m to suffice, the search starts there, and is left out if grids would take long: it has nothing to win.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -73,12 +73,12 @@ def appendix_c_bound(
         return AppendixCBound(k, None, None, None, {}, None, None, str(error))
     moments = return_moments(timeline, options.group_ends, explorer, gamma=gamma)
     problem = FailureBound(options, moments)
-    if exact_m is not None and problem.grid_work > MAX_GRID_WORK_BESIDE_EXACT:
-        reason = f"left out: m = {exact_m} is exact, and {problem.grid_work:,} grids would take long"
+    if sufficient_m is not None and problem.grid_work > MAX_GRID_WORK_BESIDE_EXACT:
+        reason = f"left out: m = {sufficient_m} suffices by exact laws, and {problem.grid_work:,} grids would take long"
         return AppendixCBound(k, None, None, None, {}, None, None, reason)
     if problem.grid_work > MAX_GRID_WORK:
         problem = problem.without_grids()
-    m = least_certified(problem, from_m=exact_m or 1)
+    m = least_certified(problem, from_m=sufficient_m or 1)
     solution = problem(MAX_M if m is None else m)
     worst = int(solution.contributions.argmax())
     time, state = options.place(worst)

@@ -81,7 +81,7 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
     theorem = theorem_horizon(problem, k)
     exact = _exact(problem, k)
     exact_m = exact.m if exact.smallest_m_verified else None
-    tight = _appendix_c(problem, k, exact_m)
+    tight = _appendix_c(problem, k, exact.m)
     uppers: list[tuple[int, str, Any]] = []
     if exact.m is not None and exact_m is None:
         uppers.append((exact.m, "exact laws, by bisection", exact.witness))
@@ -115,7 +115,7 @@ def _exact(problem: Problem, k: int) -> ExactHorizon:
     return exact_horizon(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)
 
 
-def _appendix_c(problem: Problem, k: int, exact_m: int | None) -> AppendixCBound:
+def _appendix_c(problem: Problem, k: int, sufficient_m: int | None) -> AppendixCBound:
     return appendix_c_bound(
-        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, exact_m=exact_m
+        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, sufficient_m=sufficient_m
     )

@@ -29,7 +29,7 @@ from efhorizon.planning.returns import NoLatticeError, return_laws
 from efhorizon.planning.timeline import Timeline
 
 MAX_M = 100_000
-SCAN_POINTS = 30_000_000  # lattice points over which every m is tried, some seconds; beyond, bisection
+SCAN_POINTS = 100_000_000  # lattice points over which every m is tried, some seconds; beyond, bisection
 MAX_POINTS = 20_000_000  # lattice points of one m: some seconds
 _HOPELESS = 0.499  # a bound on success: below 1/2 by more than all rounding
 _STRIDE = 1.25  # between the m that are tried once scanning has become too long

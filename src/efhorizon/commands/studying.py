@@ -19,6 +19,7 @@ from efhorizon.cli import EXIT_BUDGET, EXIT_ERROR, messages, print_json
 from efhorizon.errors import EfhorizonError
 from efhorizon.experiments import sweep
 from efhorizon.experiments._forecast import Span
+from efhorizon.experiments.restore import Restored, restore_rows
 from efhorizon.experiments.run import check_installed
 from efhorizon.experiments.study import (
     Forecast,
@@ -50,19 +51,25 @@ def run(options: argparse.Namespace) -> int:
         else:
             print_forecast(plan, expected, Console(highlight=False))
         return 0
-    return run_plan(plan, as_json=options.json)
+    return run_plan(plan, rows=options.rows, as_json=options.json)
 
 
-def run_plan(plan: Plan, *, as_json: bool = False) -> int:
-    """Forecast, study, report; the exit code says whether something failed (1) or was left out by a budget (3)."""
+def run_plan(plan: Plan, *, rows: Path | None = None, as_json: bool = False) -> int:
+    """Forecast, study, report; the exit code says whether something failed (1) or was left out by a budget (3).
+
+    `rows` is an export whose runs count as done.
+    """
     for algorithm in {runs.algorithm for runs in (*plan.runs, *(plan.image_runs or ()))}:
         check_installed(algorithm, "table")
+    restored = None if rows is None else restore_rows(rows, plan.out)
+    if restored is not None:
+        messages.print(_restored_text(restored), markup=False, soft_wrap=True)
     print_forecast(plan, forecast(plan), messages)
     with _Screen(len(plan.names)) as screen:
         result = study(plan, screen)
         report, failure = _report(plan, screen)
     if as_json:
-        print_json(_content(plan, result, report, failure))
+        print_json(_content(plan, restored, result, report, failure))
     else:
         _print_result(plan, result, report)
     if failure is not None:
@@ -73,6 +80,8 @@ def run_plan(plan: Plan, *, as_json: bool = False) -> int:
 
 
 def _plan(options: argparse.Namespace) -> Plan:
+    if options.forecast and options.rows is not None:
+        raise EfhorizonError("--forecast writes nothing, and --rows writes rows: leave one of them out")
     for name, least in (
         ("seeds", 1),
         ("steps", 1),
@@ -233,9 +242,21 @@ def _print_result(plan: Plan, result: StudyResult, report: Path | None) -> None:
         console.print(f"report: {report}", markup=False, soft_wrap=True)
 
 
-def _content(plan: Plan, result: StudyResult, report: Path | None, failure: str | None) -> dict[str, Any]:
+def _restored_text(restored: Restored) -> str:
+    text = f"{restored.file}: {_rows(restored.num_taken_over)} taken over, {restored.num_there} were there"
+    return f"{text}, {restored.num_being_made} are being made" if restored.num_being_made else text
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def _content(
+    plan: Plan, restored: Restored | None, result: StudyResult, report: Path | None, failure: str | None
+) -> dict[str, Any]:
     return {
         "out": str(plan.out),
+        "rows": None if restored is None else restored.as_json(),
         "report": None if report is None else str(report),
         "report_failure": failure,
         "environments": len(plan.names),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from efhorizon._files import written_aside
+from efhorizon.envs.base import MissingExtraError
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.evaluation import runs, summary_csv, theory
 from efhorizon.evaluation._fields import parsed_object
@@ -104,7 +105,8 @@ def _run_schema() -> Any:
 def _run_row(row: Mapping[str, Any]) -> dict[str, Any]:
     known = set(_run_schema().names) | {"learning_curve"}
     flat = {name: value for name, value in row.items() if name in known and name != "learning_curve"}
-    flat |= {name: json.dumps(row.get(name), sort_keys=True) for name in _JSON_FIELDS}
+    # in their own order, so that a row that is taken over from an export is the same to the byte
+    flat |= {name: json.dumps(row.get(name)) for name in _JSON_FIELDS}
     other = {name: value for name, value in row.items() if name not in known}
     flat["other"] = json.dumps(other, sort_keys=True) if other else None
     return flat | _curve_columns(row.get("learning_curve"), f"row of {row['id']}")
@@ -176,7 +178,9 @@ def _read(path: Path, expected: Mapping[str, str]) -> list[dict[str, Any]]:
 def _arrow() -> Any:
     try:
         import pyarrow
-    except ImportError as error:
+    except ModuleNotFoundError:
+        raise MissingExtraError("report", "pyarrow") from None
+    except ImportError as error:  # it is there, and does not go with what else is installed
         hint = "install it with: pip install 'efhorizon[report]'"
         raise EfhorizonError(f"Parquet files need pyarrow ({error}); {hint}") from None
     return pyarrow

@@ -72,19 +72,17 @@ def mdp_of(row: Row, names: Collection[str]) -> str | None:
 def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -> Selection:
     """One row a run: MDP, algorithm, backend, setting, seed. `fingerprints` has every MDP that was analyzed.
 
-    A row of another table than the one that was analyzed does not count. Where a run was repeated, the largest budget
-    wins, then the newest version, then the most timesteps, then the text of the row, so that the choice never depends
-    on the order of files. Rows of Stable-Baselines3 count only for an MDP and algorithm without rows on the table.
+    A row of another table than the one that was analyzed does not count. Where a setting was run again with other code
+    or another budget, the rows of one version count and no mixture: that with the largest budget, then the most seeds,
+    then the newest, so that the choice never depends on the order of files. Rows of Stable-Baselines3 count only for an
+    MDP and algorithm without rows on the table.
     """
     named = [(name, row) for row in rows if (name := mdp_of(row, fingerprints)) is not None]
     current = [(name, row) for name, row in named if _is_of_table(row, fingerprints[name])]
-    runs: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    settings: dict[tuple[str, str, str, str], list[Row]] = defaultdict(list)
     for name, row in current:
-        runs[name, row["algorithm"], row["backend"], row["setting"], row["seed"]].append(row)
-    newest = {
-        key: repeated[0] if len(repeated) == 1 else max(repeated, key=_preference)
-        for key, repeated in sorted(runs.items())
-    }
+        settings[name, row["algorithm"], row["backend"], row["setting"]].append(row)
+    newest = {(*key, seed): row for key, own in sorted(settings.items()) for seed, row in _one_version(own).items()}
     on_table = {key[:2] for key, row in newest.items() if row["backend"] == TABLE_BACKEND}
     kept = {key: row for key, row in newest.items() if row["backend"] == TABLE_BACKEND or key[:2] not in on_table}
     grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
@@ -93,7 +91,7 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
     counted = (
         (len(rows) - len(named), "of MDPs (or of starts) without a complete analysis: left out"),
         (len(named) - len(current), "made on another table than the one analyzed: left out"),
-        (len(current) - len(newest), "repeated with other code or budget: the largest budget and newest code counts"),
+        (len(current) - len(newest), "of settings run again with other code or budget: left out"),
         (len(newest) - len(kept), "by Stable-Baselines3, left out since there are rows on the table too"),
         (sum(row["backend"] != TABLE_BACKEND for row in kept.values()), "by Stable-Baselines3, for want of others"),
     )
@@ -125,10 +123,22 @@ def _is_of_table(row: Row, fingerprint: str | None) -> bool:
     return fingerprint is None or of_row is None or of_row == fingerprint
 
 
-def _preference(row: Row) -> tuple[Any, ...]:
+def _one_version(rows: Sequence[Row]) -> dict[int, Row]:
+    """The rows of a setting by seed, all made with the same hyperparameters, protocol and code."""
+    versions: dict[str, dict[int, Row]] = defaultdict(dict)
+    for row in sorted(rows, key=lambda row: json.dumps(row, sort_keys=True)):
+        made_with = (row["hyperparameters"], row["protocol"], row["provenance"].get("code"))
+        versions[json.dumps(made_with, sort_keys=True)].setdefault(row["seed"], row)
+    best = max(versions, key=lambda version: (*_preference(versions[version]), version))
+    return dict(sorted(versions[best].items()))
+
+
+def _preference(rows: Mapping[int, Row]) -> tuple[Any, ...]:
+    row = next(iter(rows.values()))
     version = str(row["provenance"].get("efhorizon", ""))
     numbers = tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
-    return budget(row), numbers, row["steps"], json.dumps(row, sort_keys=True)
+    made = max(str(row["provenance"].get("made", "")) for row in rows.values())
+    return budget(row), len(rows), numbers, made
 
 
 def _median_return(rows: Sequence[Row]) -> float | None:

@@ -7,6 +7,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from importlib import metadata
 from typing import Any
@@ -286,6 +287,7 @@ def _row(task: Task, key: RunKey, result: RunResult, optimal_return: float) -> R
         provenance={
             "table_fingerprint": key.fingerprint,
             "efhorizon": __version__,
+            "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "code": key.code,
             "packages": {name: metadata.version(name) for name in ("numpy", *_PACKAGES[kind])},
             "python": platform.python_version(),

@@ -1,0 +1,104 @@
+"""The way back from an export: its run rows, taken over into a results directory so that a study goes on elsewhere.
+
+A row comes back under the file name and with the content that it had, so it counts as done wherever table,
+hyperparameters and code are still the same. All rows of a file are checked before the first of them is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from efhorizon.errors import StoreError
+from efhorizon.evaluation import export
+from efhorizon.evaluation._fields import Fields
+from efhorizon.experiments.records import Results, Row, RunKey
+
+_LONGEST_NAME = 200  # file systems allow 255 characters, and claims and unfinished files have longer names than rows
+_ROW_FIELDS = frozenset(field.name for field in fields(Row))
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What came of the rows of an export."""
+
+    file: Path
+    num_taken_over: int
+    num_there: int  # had a row already, which stays as it is
+    num_being_made: int  # another process is making them at this moment
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "file": str(self.file),
+            "taken_over": self.num_taken_over,
+            "were_there": self.num_there,
+            "being_made": self.num_being_made,
+        }
+
+
+def restore_rows(path: Path, out: Path) -> Restored:
+    """Append the rows of an export (its folder, or runs.parquet itself) that the results directory `out` has not."""
+    file = _runs_file(path)
+    rows = [
+        (_key(row, f"{file}: row {number}"), _row(row, f"{file}: row {number}"))
+        for number, row in enumerate(export.read_runs(file))
+    ]
+    results = Results(out)
+    num_taken_over = num_there = 0
+    for key, row in rows:  # one claim at a time: a process can hold only so many open files
+        with results.claimed([key]) as ours:
+            if ours:
+                results.append(key, row)
+                num_taken_over += 1
+            elif results.has(key):
+                num_there += 1
+    return Restored(file, num_taken_over, num_there, len(rows) - num_taken_over - num_there)
+
+
+def _runs_file(path: Path) -> Path:
+    """The file with the rows of an export."""
+    file = path / export.RUNS if path.is_dir() else path
+    if not file.is_file():
+        raise StoreError(f"{file}: no such file; `efhorizon evaluate RESULTS --export EXPORT` writes it")
+    return file
+
+
+def _key(row: Mapping[str, Any], where: str) -> RunKey:
+    """What a row is of; `read_runs` has checked everything but the provenance."""
+    provenance = Fields(row["provenance"], f"{where}: provenance")
+    key = RunKey(
+        id=row["id"],
+        algorithm=row["algorithm"],
+        backend=row["backend"],
+        setting=row["setting"],
+        seed=row["seed"],
+        hyperparameters=row["hyperparameters"],
+        protocol=row["protocol"],
+        fingerprint=provenance.text("table_fingerprint"),
+        code=provenance.text("code"),
+    )
+    if len(key.name) > _LONGEST_NAME:
+        raise StoreError(f"{where}: id, algorithm, backend and setting are too long for the name of a file")
+    return key
+
+
+def _row(row: Mapping[str, Any], where: str) -> Row:
+    """The row itself. A field that this version does not know would be lost, so it is refused."""
+    unknown = sorted(set(row) - _ROW_FIELDS)
+    if unknown:
+        raise StoreError(f"{where}: fields that this version of efhorizon does not know: {', '.join(unknown)}")
+    checked = Fields(row, where)
+    checked.optional_text("solved_by")
+    checked.optional_number("best_return")
+    checked.number("optimal_return")
+    checked.number("wall_seconds")
+    curve = row["learning_curve"]
+    if not isinstance(curve, list) or not all(_is_point(point) for point in curve):
+        raise StoreError(f"{where}: the points of the learning curve must be a timestep and two or three numbers")
+    return Row(**row)
+
+
+def _is_point(point: Any) -> bool:
+    return isinstance(point, list) and len(point) in (3, 4) and isinstance(point[0], int)
