@@ -2,10 +2,14 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint install clean
+.PHONY: demo study test test-all lint install clean
 
 demo: install
 	$(BIN)/efhorizon demo
+
+# The published tables and figures, byte for byte, from the committed rows.
+study: install
+	$(BIN)/efhorizon evaluate data/study --publish docs/study
 
 test: install lint
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal

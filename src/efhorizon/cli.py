@@ -344,6 +344,9 @@ def _add_study(commands: Any) -> None:
     parser.add_argument("--max-minutes", type=float, metavar="M", help="leave out what takes longer to build")
     parser.add_argument("--max-k", type=int, default=3, metavar="K", help="as in `analyze` (default: 3)")
     parser.add_argument("--workers", type=int, metavar="N", help="processes that build (default: one a core)")
+    parser.add_argument(
+        "--rows", type=Path, metavar="EXPORT", help="runs in this export (of `evaluate --export`) count as done"
+    )
     parser.add_argument("--forecast", action="store_true", help="only say what time, memory and disk it would take")
 
 
@@ -357,6 +360,9 @@ def _add_evaluate(commands: Any) -> None:
     )
     _add_results_path(parser)
     parser.add_argument("--export", type=Path, metavar="DIR", help="write summary.csv and the rows as Parquet there")
+    parser.add_argument(
+        "--publish", type=Path, metavar="DIR", help="write tables.md, lists.md and figures there, as files to commit"
+    )
     parser.add_argument("--resamples", type=int, default=2000, metavar="N", help="of the bootstrap (default: 2000)")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (default: 0)")
 

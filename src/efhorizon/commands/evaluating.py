@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from efhorizon.cli import messages, print_json
+from efhorizon.envs.base import MissingExtraError
 from efhorizon.errors import EfhorizonError
 from efhorizon.evaluation.bound_table import BoundRow, BoundTable
 from efhorizon.evaluation.changes import ChangeTable
@@ -18,7 +21,7 @@ from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO, METRICS, Met
 from efhorizon.evaluation.numbers import log10_text, number_text, timesteps_text
 from efhorizon.evaluation.resampling import Estimate, PairedTest
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
-from efhorizon.evaluation.source import study_data
+from efhorizon.evaluation.source import StudyData, study_data
 from efhorizon.evaluation.tables import Tables, all_tables, plain
 
 _FILE_WIDTH = 170  # of a table that no terminal has to show
@@ -35,14 +38,25 @@ def run(options: argparse.Namespace) -> int:
         nothing = f"{options.path}: nothing to evaluate, no complete analysis (efhorizon study makes them)"
         raise EfhorizonError("; ".join((nothing, *data.notes)))
     tables = all_tables(data, num_resamples=options.resamples, seed=options.seed)
-    written = write_export(options.export, data) if options.export else []
+    exported = write_export(options.export, data) if options.export else []
+    published = _published(options.publish, data, tables) if options.publish else []
     if options.json:
-        print_json({"path": str(options.path), "exported": [str(path) for path in written], **plain(tables)})
+        files = {"exported": [str(path) for path in exported], "published": [str(path) for path in published]}
+        print_json({"path": str(options.path), **files, **plain(tables)})
     else:
         print_tables(tables)
-    for path in written:
+    for path in (*exported, *published):
         messages.print(f"wrote {path}", style="dim", markup=False, soft_wrap=True)
     return 0
+
+
+def _published(folder: Path, data: StudyData, tables: Tables) -> list[Path]:
+    """Pages and figures are the report's, which is an extra."""
+    if find_spec("jinja2") is None:
+        raise MissingExtraError("report", "jinja2")
+    from efhorizon.report.publication import publication, write_publication
+
+    return write_publication(folder, publication(data, tables))
 
 
 def print_tables(tables: Tables) -> None:

@@ -1,0 +1,126 @@
+"""lists.md: the three lists of the paper's Appendix G, one line an MDP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from efhorizon.evaluation.appendix_lists import Complexities, Properties, Returns
+from efhorizon.evaluation.by_suite import ALGORITHMS
+from efhorizon.evaluation.markdown import Footnotes, blocks, escaped, from_log10, number, significant, table, unbroken
+from efhorizon.evaluation.records import MdpSummary
+from efhorizon.evaluation.tables import Tables
+from efhorizon.report.charts.marks import suite_title
+from efhorizon.report.learning import ALGORITHM_TITLES
+from efhorizon.report.mdp_page import short_title
+from efhorizon.report.publication.bound_sections import bound_order
+
+_UNKNOWN, _NOT_RUN = "not known", "not run"
+_NO_RETURN = "not run, or the run ended before its greedy policy was evaluated"
+
+
+def lists_page(summaries: Sequence[MdpSummary], tables: Tables, titles: Mapping[str, str]) -> str:
+    by_name = {each.name: each for each in summaries}
+    present = {name for each in summaries for name in each.sample_complexities}
+    algorithms = [name for name in ALGORITHMS if name in present]
+    algorithms += sorted(present - set(ALGORITHMS))
+    return (
+        blocks(
+            "# All MDPs of the study",
+            "The lists of the paper's Appendix G. Written by `efhorizon evaluate RESULTS --publish DIR`, together with "
+            "[tables.md](tables.md).",
+            "## Properties",
+            "S states after consolidation, A actions, horizon T, the least k for which the MDP is k-QVI-solvable, the "
+            "effective horizon H (`exact`, or an `upper` bound), the covering length in episodes (Lemma D.4), and "
+            "the effective planning window.",
+            _properties(tables.properties, by_name),
+            "## Bounds and sample complexities",
+            "In timesteps. *infinite*: the bound does not apply, or promises nothing. *> N*: not solved within N.",
+            _complexities(tables.complexities, by_name, titles, algorithms),
+            "## Returns",
+            "Of the random and the optimal policy, and the last evaluation of each algorithm's greedy policy: the "
+            "median over the seeds of its best setting. A PPO run also ends once the median of its last 100 training "
+            "episodes is optimal, which the greedy policy need not be yet.",
+            _returns(tables.returns, algorithms),
+        )
+        + "\n"
+    )
+
+
+def _properties(lines: Sequence[Properties], by_name: Mapping[str, MdpSummary]) -> str:
+    notes = Footnotes()
+
+    def known(value: str | None) -> str:
+        return notes.missing(_UNKNOWN) if value is None else value
+
+    rows = [
+        [
+            escaped(line.name),
+            escaped(suite_title(by_name[line.name].origin)),
+            f"{line.num_states:,}",
+            str(line.num_actions),
+            str(line.horizon),
+            known(None if line.k_min is None else str(line.k_min)),
+            known(None if line.effective_horizon is None else number(line.effective_horizon)),
+            known(None if line.effective_horizon_kind is None else escaped(line.effective_horizon_kind)),
+            known(None if line.covering_length_log10 is None else from_log10(line.covering_length_log10)),
+            known(None if line.epw is None else str(line.epw)),
+        ]
+        for line in lines
+    ]
+    header = ["MDP", "suite", "S", "A", "T", "least k", "H", "kind", "covering length", "window"]
+    return blocks(table(header, rows, num_left=2), notes.text())
+
+
+def _complexities(
+    lines: Sequence[Complexities],
+    by_name: Mapping[str, MdpSummary],
+    titles: Mapping[str, str],
+    algorithms: Sequence[str],
+) -> str:
+    notes = Footnotes()
+    bounds = sorted({name for line in lines for name in line.bounds_log10}, key=bound_order)
+    rows = []
+    for line in lines:
+        cells = [escaped(line.name)]
+        for name in algorithms:
+            timesteps = line.sample_complexities.get(name)
+            cells.append(
+                notes.missing(_NOT_RUN) if timesteps is None else _timesteps(timesteps, by_name[line.name], name)
+            )
+        for name in bounds:
+            logarithm = line.bounds_log10.get(name)
+            cells.append(notes.missing(_UNKNOWN) if logarithm is None else from_log10(logarithm))
+        rows.append(cells)
+    bound_titles = (escaped(short_title(titles.get(name, name))) for name in bounds)
+    return blocks(table(["MDP", *map(_algorithm_title, algorithms), *bound_titles], rows), notes.text())
+
+
+def _timesteps(timesteps: float, summary: MdpSummary, algorithm: str) -> str:
+    if math.isfinite(timesteps):
+        return f"{timesteps:,.0f}"
+    budget = summary.budgets.get(algorithm)
+    return "not solved" if budget is None else unbroken(f"> {budget:,.0f}")
+
+
+def _returns(lines: Sequence[Returns], algorithms: Sequence[str]) -> str:
+    notes = Footnotes()
+
+    def known(value: float | None, reason: str) -> str:
+        return notes.missing(reason) if value is None else significant(value)
+
+    rows = [
+        [
+            escaped(line.name),
+            known(line.exploration, _UNKNOWN),
+            known(line.optimal, _UNKNOWN),
+            *(known(line.of_algorithms.get(name), _NO_RETURN) for name in algorithms),
+        ]
+        for line in lines
+    ]
+    header = ["MDP", "random", "optimal", *map(_algorithm_title, algorithms)]
+    return blocks(table(header, rows), notes.text())
+
+
+def _algorithm_title(algorithm: str) -> str:
+    return ALGORITHM_TITLES.get(algorithm) or escaped(algorithm)
