@@ -160,7 +160,7 @@ def analysis(
             "fingerprint": f"{number:064x}",
             "layers": layers,
             "frameskip": 30 if suite == "atari" else None,
-            "verification": {"episodes": 20, "steps": 20 * horizon, "agrees": True},
+            "verification": {"episodes": 20, "steps": 20 * horizon, "verified": True},
         },
         "deciding": {
             "time": 2,

@@ -127,3 +127,16 @@ def test_a_folder_that_cannot_be_written_is_one_line(
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert str(tmp_path / "file") in captured.err
+
+
+def test_lists_say_how_each_table_was_checked(export: Path, published: Path) -> None:
+    lists = (published / "lists.md").read_text()
+    section = lists[lists.index("## How the tables were made and checked") :].splitlines()
+    for name, content in study_data(export).analyses.items():
+        if name == HOSTILE:
+            continue
+        (line,) = (line for line in section if line.startswith(f"| {name} |"))
+        cells = [cell.strip() for cell in line.split("|")[2:5]]
+        table, verification = content["table"], content["table"]["verification"]
+        assert cells[0] == f"{table['num_raw_states']:,}"
+        assert cells[1:] == [f"{verification[what]:,}" for what in ("episodes", "steps")]

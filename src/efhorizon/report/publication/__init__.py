@@ -30,7 +30,7 @@ def publication(data: StudyData, tables: Tables) -> dict[str, str]:
     )
     return {
         TABLES: tables_page(study),
-        LISTS: lists_page(data.summaries, tables, data.titles),
+        LISTS: lists_page(data, tables),
         **{figure.file: figure.svg for figure in figures},
     }
 
