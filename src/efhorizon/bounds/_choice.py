@@ -10,6 +10,7 @@ changes no chance.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -113,6 +114,17 @@ def merged(options: Choices, laws: NDArray[np.int64]) -> tuple[Choices, NDArray[
         arm_counts=np.bincount(arm_of, options.arm_counts, len(arms)).astype(np.float64),
     )
     return changed, first
+
+
+def equal_rows(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """A number for each row, the same for equal ones."""
+    order = np.lexsort(tuple(columns))
+    is_new = np.zeros(len(order), np.bool_)
+    for column in columns:
+        is_new[1:] |= np.diff(column[order]) != 0
+    numbers = np.empty(len(order), np.int64)
+    numbers[order] = np.cumsum(is_new)
+    return numbers
 
 
 _Arms = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[np.int32], NDArray[np.float64]]

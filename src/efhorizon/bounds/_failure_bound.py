@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from efhorizon.bounds import _failure
-from efhorizon.bounds._choice import Choices, merged
+from efhorizon.bounds._choice import Choices, equal_rows, merged
 from efhorizon.bounds._choice_exact import failing_chances
 from efhorizon.bounds._choice_threads import threads_if
 from efhorizon.bounds._tails import (
@@ -53,8 +53,7 @@ class FailureBound:
     def __init__(self, options: Choices, moments: ReturnMoments, *, uniform_ties: bool = True) -> None:
         rows = _groups(options, moments)
         two_point = moments.two_point & options.scale.exact
-        equal = np.unique(np.column_stack([rows, two_point]), axis=0, return_inverse=True)[1].ravel()
-        self._options, kept = merged(options, equal)
+        self._options, kept = merged(options, equal_rows([*rows.T, two_point.astype(np.int8)]))
         self._groups = _with_counts(self._options, rows[kept])
         self._two_point = two_point[kept]
         self._relative_error = moments.relative_error

@@ -21,7 +21,7 @@ import math
 import numpy as np
 from numba import njit
 
-from efhorizon.bounds._choice_exact import NODES, WEIGHTS, win_at_point
+from efhorizon.bounds._choice_exact import NODES, RATES, WEIGHTS, win_at_point
 from efhorizon.bounds._tails import (
     ABOVE,
     BELOW,
@@ -95,7 +95,7 @@ def binomial(groups, m, relative_error, uniform_ties, p_low, p_high):  # type: i
             best_after *= _power(within, optimal)
             rest *= _power(below[i], count - optimal)
         if uniform_ties:
-            win_at_point(num_groups, counts, here, below, NODES, WEIGHTS, p_low)
+            win_at_point(num_groups, counts, here, below, NODES, WEIGHTS, RATES, p_low)
         optimal_wins += (best_after - best_before) * rest
         for i in range(num_groups):
             if here[i] > 0.0 and not uniform_ties:
