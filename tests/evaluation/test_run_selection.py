@@ -76,6 +76,16 @@ def test_versions_of_a_setting_are_never_mixed() -> None:
     assert selected([*old, *new[:2]])[0] == old  # a version that is still being run does not count yet
 
 
+def test_a_setting_that_is_still_being_run_does_not_count() -> None:
+    whole = [row("a", setting=setting, seed=seed) for setting in ("first", "second") for seed in range(3)]
+    begun = [row("a", setting="third", sample_complexity=1)]
+    found, notes = selected([*whole, *begun])
+    assert found == whole
+    assert notes == ("1 row of settings with fewer seeds than others, so unfinished: left out",)
+    more = [row("a", setting="fourth", seed=seed) for seed in range(5)]
+    assert selected([*whole, *more])[0] == sorted([*whole, *more], key=lambda each: each["setting"])
+
+
 def test_rows_of_another_table_or_of_no_analysis_are_left_out() -> None:
     stale = row("a", provenance={"table_fingerprint": "f0"})
     assert selected([stale]) == ([], ("1 row made on another table than the one analyzed: left out",))

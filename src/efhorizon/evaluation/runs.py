@@ -74,25 +74,35 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
 
     A row of another table than the one that was analyzed does not count. Where a setting was run again with other code
     or another budget, the rows of one version count and no mixture: that with the largest budget, then the most seeds,
-    then the newest, so that the choice never depends on the order of files. Rows of Stable-Baselines3 count only for an
-    MDP and algorithm without rows on the table.
+    then the newest, so that the choice never depends on the order of files. A setting with fewer seeds than most of its
+    algorithm is still being run, and the seeds that finish first are no fair sample: it does not count yet. Rows of
+    Stable-Baselines3 count only for an MDP and algorithm without rows on the table.
     """
     named = [(name, row) for row in rows if (name := mdp_of(row, fingerprints)) is not None]
     current = [(name, row) for name, row in named if _is_of_table(row, fingerprints[name])]
     settings: dict[tuple[str, str, str, str], list[Row]] = defaultdict(list)
     for name, row in current:
         settings[name, row["algorithm"], row["backend"], row["setting"]].append(row)
-    newest = {(*key, seed): row for key, own in sorted(settings.items()) for seed, row in _one_version(own).items()}
-    on_table = {key[:2] for key, row in newest.items() if row["backend"] == TABLE_BACKEND}
-    kept = {key: row for key, row in newest.items() if row["backend"] == TABLE_BACKEND or key[:2] not in on_table}
+    newest = {key: _one_version(own) for key, own in sorted(settings.items())}
+    usual = _usual_seeds(newest)
+    whole = {
+        (*key, seed): row
+        for key, own in newest.items()
+        if len(own) >= usual[key[1], key[2]]
+        for seed, row in own.items()
+    }
+    on_table = {key[:2] for key, row in whole.items() if row["backend"] == TABLE_BACKEND}
+    kept = {key: row for key, row in whole.items() if row["backend"] == TABLE_BACKEND or key[:2] not in on_table}
     grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for (name, algorithm, *_), row in kept.items():
         grouped[name, algorithm].append(row)
+    num_newest = sum(len(own) for own in newest.values())
     counted = (
         (len(rows) - len(named), "of MDPs (or of starts) without a complete analysis: left out"),
         (len(named) - len(current), "made on another table than the one analyzed: left out"),
-        (len(current) - len(newest), "of settings run again with other code or budget: left out"),
-        (len(newest) - len(kept), "by Stable-Baselines3, left out since there are rows on the table too"),
+        (len(current) - num_newest, "of settings run again with other code or budget: left out"),
+        (num_newest - len(whole), "of settings with fewer seeds than others, so unfinished: left out"),
+        (len(whole) - len(kept), "by Stable-Baselines3, left out since there are rows on the table too"),
         (sum(row["backend"] != TABLE_BACKEND for row in kept.values()), "by Stable-Baselines3, for want of others"),
     )
     return Selection(dict(grouped), tuple(f"{_rows(count)} {what}" for count, what in counted if count))
@@ -131,6 +141,14 @@ def _one_version(rows: Sequence[Row]) -> dict[int, Row]:
         versions[json.dumps(made_with, sort_keys=True)].setdefault(row["seed"], row)
     best = max(versions, key=lambda version: (*_preference(versions[version]), version))
     return dict(sorted(versions[best].items()))
+
+
+def _usual_seeds(settings: Mapping[tuple[str, str, str, str], Mapping[int, Row]]) -> dict[tuple[str, str], int]:
+    """The number of seeds that most settings have, by algorithm and backend; the smaller of two equally frequent."""
+    numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for (_, algorithm, backend, _), rows in settings.items():
+        numbers[algorithm, backend].append(len(rows))
+    return {key: min(statistics.multimode(found)) for key, found in numbers.items()}
 
 
 def _preference(rows: Mapping[int, Row]) -> tuple[Any, ...]:
