@@ -156,22 +156,20 @@ def _narrow_binomials(lengths, means, m, exponent, first, last):  # type: ignore
             continue
         p = means[law]
         mean = int(m * p)
-        inside, outside = mean + 1, last[law] + 1
-        while outside - inside > 1:
-            middle = (inside + outside) // 2
-            if m * _divergence(middle / m, p) > exponent:
-                outside = middle
-            else:
-                inside = middle
-        last[law] = min(last[law], outside - 1)
-        inside, outside = mean, first[law] - 1
-        while inside - outside > 1:
-            middle = (inside + outside) // 2
-            if m * _divergence(middle / m, p) > exponent:
-                outside = middle
-            else:
-                inside = middle
-        first[law] = max(first[law], outside + 1)
+        last[law] = min(last[law], _last_inside(mean + 1, last[law] + 1, m, p, exponent))
+        first[law] = max(first[law], _last_inside(mean, first[law] - 1, m, p, exponent))
+
+
+@njit(cache=True)
+def _last_inside(inside, outside, m, p, exponent):  # type: ignore[no-untyped-def]
+    """The last sum from `inside` towards `outside` up to which Chernoff's exponent is not exceeded."""
+    while abs(outside - inside) > 1:
+        middle = (inside + outside) // 2
+        if m * _divergence(middle / m, p) > exponent:
+            outside = middle
+        else:
+            inside = middle
+    return inside
 
 
 @njit(cache=True)
