@@ -38,11 +38,13 @@ _AGENTS = "efhorizon.agents."
 _ON_TABLES = ("ppo", "forward", "networks", "packing", "observations", "protocol")
 _MODULES = {  # whose code decides what a run does
     "ppo table": tuple(_AGENTS + name for name in _ON_TABLES),
-    "dqn table": tuple(_AGENTS + name for name in ("dqn", *_ON_TABLES)),  # evaluates as PPO does
+    "dqn table": tuple(
+        _AGENTS + name for name in ("dqn", "dqn_flat", "dqn_images", "_kernels", "_runs", *_ON_TABLES)
+    ),  # images are evaluated as PPO does it
     "sb3": (*(_AGENTS + name for name in ("sb3", "observations", "protocol")), "efhorizon.envs.bridge"),
     "gorp": tuple(_AGENTS + name for name in ("gorp", "gorp_search", "_kernels", "_runs")),
 }
-_PACKAGES = {"table": ("jax", "jaxlib"), "sb3": ("stable-baselines3", "torch"), "gorp": ("numba",)}
+_PACKAGES = {"table": ("jax", "jaxlib", "numba", "scipy"), "sb3": ("stable-baselines3", "torch"), "gorp": ("numba",)}
 
 
 class UnsuitableStartError(EfhorizonError):

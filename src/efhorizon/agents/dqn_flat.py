@@ -1,0 +1,359 @@
+"""DQN with an MLP, for tables with flat observations: environment, replay buffer and learner in one compiled loop.
+
+Matrices of 32 x 64 take BLAS a microsecond each, so the loop around them has to be compiled as well: Numba calls BLAS
+directly. A thread takes a seed. Parameters lie in one vector, in the order of `networks.Network`:
+
+    hidden_1 = relu(x W_0 + b_0),  hidden_2 = relu(hidden_1 W_1 + b_1),  Q = hidden_2 W_2 + b_2
+
+Legend: B seeds, M samples of a minibatch, G columns of an observation, H hidden units, A actions, P nodes of the table,
+U observations, n parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from efhorizon.agents._kernels import drawn_action, drawn_below
+from efhorizon.agents._runs import streams
+from efhorizon.agents.dqn import DQNSettings
+from efhorizon.agents.networks import BETA_1, BETA_2, HIDDEN, network_for
+from efhorizon.agents.observations import FlatColumns, ObservedTable
+from efhorizon.planning.policies import ExplorationPolicy
+
+_FAST = {"contract", "nsz", "reassoc"}  # what vectors need; infinities and NaN stay what they are
+_BITS = 2**31
+_FLUSHED = np.float32(1e-30)  # moments below it become 0: arithmetic on denormal numbers is a hundred times slower
+_ZERO, _ONE = np.float32(0), np.float32(1)
+_DECAY_1, _DECAY_2 = np.float32(BETA_1), np.float32(BETA_2)
+_SHARE_1, _SHARE_2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
+_CLIP_GUARD = np.float32(1e-6)  # torch's clip_grad_norm_
+
+
+class FlatLearners:
+    """The learners of several seeds; see `dqn.Learners`."""
+
+    def __init__(
+        self,
+        table: ObservedTable,
+        settings: DQNSettings,
+        interval: int,
+        seeds: Sequence[int],
+        initial: NDArray[np.float32] | None = None,
+        exploration_policy: ExplorationPolicy | None = None,
+    ) -> None:
+        assert isinstance(table.seen, FlatColumns)
+        network = network_for("q", table)
+        drawn = [network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
+        keeps_values = settings.keeps_values(table.num_observations)
+        self._interval = interval
+        self._game = _game(table, exploration_policy)
+        self._rules = _rules(table, settings)
+        self._multiplicity = network.multiplicity
+        self.theta = np.stack(drawn).astype(np.float32)  # [B, n]
+        self.moments = np.zeros((2, *self.theta.shape), np.float32)  # Adam's means of gradients and squares
+        self.target = np.zeros((len(seeds), table.num_observations), np.float32) if keeps_values else self.theta.copy()
+        self.buffer = np.zeros((len(seeds), settings.buffer_size), np.int32)
+        self.episode = np.zeros((len(seeds), 3), np.int64)  # node, time, return so far
+        self._words = np.stack([streams(np.random.default_rng([seed, 1]), 1)[0] for seed in seeds])
+        for theta, target in zip(self.theta, self.target, strict=True):
+            copy_to_target(theta, target, self._game, self._rules)
+
+    def interval(self, step: int) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
+        num_seeds = len(self.theta)
+        is_done = np.zeros((num_seeds, self._interval), np.bool_)
+        units = np.zeros((num_seeds, self._interval), np.int64)
+        greedy = np.zeros(num_seeds, np.int64)
+        carried = (self.theta, self.moments[0], self.moments[1], self.target, self.buffer, self.episode, self._words)
+        _intervals(step, carried, self._multiplicity, self._game, self._rules, is_done, units, greedy)
+        return is_done, units, greedy
+
+    def keep(self, places: Sequence[int]) -> Sequence[int]:
+        if len(places) < len(self.theta):
+            self.theta, self.target, self.buffer = self.theta[places], self.target[places], self.buffer[places]
+            self.moments, self.episode = np.ascontiguousarray(self.moments[:, places]), self.episode[places]
+            self._words = self._words[places]
+        return places
+
+
+def _game(table: ObservedTable, policy: ExplorationPolicy | None) -> tuple[Any, ...]:
+    """What can happen, as arrays: see `_intervals`."""
+    assert isinstance(table.seen, FlatColumns)
+    probabilities = None if policy is None else policy.probabilities
+    if probabilities is None:
+        probabilities = np.zeros((0, 0, 0))
+    rewards, units = np.ascontiguousarray(table.rewards), np.ascontiguousarray(table.reward_units)
+    values = np.ascontiguousarray(table.seen.values)
+    return table.transitions, rewards, units, table.state, table.observation, values, probabilities
+
+
+def _rules(table: ObservedTable, settings: DQNSettings) -> tuple[Any, ...]:
+    """Numbers that stay the same: see `_intervals`."""
+    return (
+        table.horizon,
+        table.bootstraps_at_horizon,
+        settings.schedule_steps * settings.exploration_fraction,
+        settings.final_epsilon,
+        settings.train_every,
+        settings.target_interval,
+        settings.minibatch,
+        np.float32(settings.gamma),
+        settings.rate,
+        np.float32(settings.adam_epsilon),
+        np.float32(settings.max_gradient_norm),
+        settings.keeps_values(table.num_observations),
+    )
+
+
+@njit(cache=True, parallel=True)
+def _intervals(step, carried, multiplicity, game, rules, is_done, units, greedy):  # type: ignore[no-untyped-def]
+    """`Learners.interval` for all seeds.
+
+    carried   theta, first and second moments [B, n], target [B, U] or [B, n], buffer [B, .], episode [B, 3],
+              words [B, 2]
+    game      transitions, rewards and reward units [P, A], state and observation of a node [P], observations [U, G],
+              probabilities of the exploration policy
+    rules     as `_rules` gives them
+    """
+    for seed in prange(len(greedy)):
+        theta, first, second, target, buffer, episode, words = carried
+        mine = (theta[seed], first[seed], second[seed], target[seed], buffer[seed], episode[seed], words[seed])
+        greedy[seed] = _interval(step, mine, multiplicity, game, rules, is_done[seed], units[seed])
+
+
+@njit(cache=True)
+def _interval(step, carried, multiplicity, game, rules, is_done, units):  # type: ignore[no-untyped-def]
+    """One seed: fills `is_done` and `units` [interval], and gives the return of the greedy episode."""
+    theta, first, second, target, buffer, episode, words = carried
+    train_every, target_interval = rules[4], rules[5]
+    batch = _empty_batch(game, rules)
+    gradient = np.empty_like(theta)
+    codes = np.empty(rules[6], np.int32)
+    greedy = 0
+    for begun in range(0, len(is_done), train_every):
+        for now in range(begun, begun + train_every):
+            place = (step + now) % len(buffer)
+            buffer[place], is_done[now], units[now] = _act(step + now, theta, episode, words, game, rules)
+        taken = step + begun + train_every
+        if taken % target_interval == 0:
+            copy_to_target(theta, target, game, rules)
+        if begun + train_every == len(is_done):
+            greedy = _greedy_return(theta, game, rules)
+        for sample in range(len(codes)):
+            codes[sample] = buffer[drawn_below(words, min(taken, len(buffer)))]
+        fill_gradient(codes, theta, target, game, rules, batch, gradient)
+        adam_step(theta, gradient, first, second, multiplicity, taken // train_every, rules)
+    return greedy
+
+
+@njit(cache=True)
+def epsilon(step, rules):  # type: ignore[no-untyped-def]
+    """The chance of a random action after `step` timesteps. Stable-Baselines3 takes its very first action greedily."""
+    falling_steps, final_epsilon = rules[2], rules[3]
+    return 0.0 if step == 0 else 1.0 + min(step / falling_steps, 1.0) * (final_epsilon - 1.0)
+
+
+@njit(cache=True)
+def _act(step, theta, episode, words, game, rules):  # type: ignore[no-untyped-def]
+    """One step of the environment: the packed transition, whether the episode ended, its return until now."""
+    transitions, _, reward_units, state, observation, values, probabilities = game
+    horizon, bootstraps_at_horizon = rules[0], rules[1]
+    node, time, units = episode
+    num_actions = transitions.shape[1]
+    if drawn_below(words, _BITS) < epsilon(step, rules) * _BITS:
+        action = drawn_action(words, time, state[node], num_actions, probabilities)
+    else:
+        action = _greedy_action(theta, values[observation[node]], num_actions)
+    following = transitions[node, action]
+    units += reward_units[node, action]
+    is_late = time + 1 >= horizon
+    is_done = following < 0 or is_late
+    is_end = following < 0 or (is_late and not bootstraps_at_horizon)
+    episode[0], episode[1], episode[2] = (0, 0, 0) if is_done else (following, time + 1, units)
+    return 2 * (node * num_actions + action) + is_end, is_done, units
+
+
+@njit(cache=True)
+def _greedy_return(theta, game, rules):  # type: ignore[no-untyped-def]
+    """The return, in units, of the episode that takes the action of the largest value in each state."""
+    transitions, _, reward_units, _, observation, values, _ = game
+    node, time, units = 0, 0, 0
+    while node >= 0 and time < rules[0]:
+        action = _greedy_action(theta, values[observation[node]], transitions.shape[1])
+        units += reward_units[node, action]
+        node = transitions[node, action]
+        time += 1
+    return units
+
+
+@njit(cache=True)
+def _layers(theta, num_columns, num_actions):  # type: ignore[no-untyped-def]
+    """Weights and biases, or gradients of them: views of the vector."""
+    end_0 = num_columns * HIDDEN
+    end_1 = end_0 + HIDDEN + HIDDEN * HIDDEN
+    end_2 = end_1 + HIDDEN + HIDDEN * num_actions
+    return (
+        theta[:end_0].reshape(num_columns, HIDDEN),
+        theta[end_0 : end_0 + HIDDEN],
+        theta[end_0 + HIDDEN : end_1].reshape(HIDDEN, HIDDEN),
+        theta[end_1 : end_1 + HIDDEN],
+        theta[end_1 + HIDDEN : end_2].reshape(HIDDEN, num_actions),
+        theta[end_2:],
+    )
+
+
+@njit(cache=True, fastmath=_FAST)
+def _greedy_action(theta, seen, num_actions):  # type: ignore[no-untyped-def]
+    """The first of the actions with the largest value for one observation [G]."""
+    weights_0, bias_0, weights_1, bias_1, weights_2, bias_2 = _layers(theta, len(seen), num_actions)
+    below, above, values = bias_0.copy(), bias_1.copy(), bias_2.copy()
+    for column in range(len(seen)):
+        for unit in range(HIDDEN):
+            below[unit] += seen[column] * weights_0[column, unit]
+    for source in range(HIDDEN):
+        if below[source] > _ZERO:
+            for unit in range(HIDDEN):
+                above[unit] += below[source] * weights_1[source, unit]
+    for source in range(HIDDEN):
+        if above[source] > _ZERO:
+            for action in range(num_actions):
+                values[action] += above[source] * weights_2[source, action]
+    return np.argmax(values)
+
+
+@njit(cache=True)
+def _empty_batch(game, rules):  # type: ignore[no-untyped-def]
+    """Room for a minibatch: observations [M, G], both hidden layers and their gradients [M, H], values [M, A]."""
+    transitions, values, size = game[0], game[5], rules[6]
+    hidden = np.empty((4, size, HIDDEN), np.float32)
+    seen = np.empty((size, values.shape[1]), np.float32)
+    return seen, hidden[0], hidden[1], hidden[2], hidden[3], np.empty((size, transitions.shape[1]), np.float32)
+
+
+@njit(cache=True)
+def _show(observation, row):  # type: ignore[no-untyped-def]
+    """Copy one observation [G]: an assignment of arrays would take longer."""
+    for column in range(len(row)):
+        row[column] = observation[column]
+
+
+@njit(cache=True, fastmath=_FAST)
+def _pass_forward(theta, batch):  # type: ignore[no-untyped-def]
+    """Fill the hidden layers and the values of a minibatch from its observations."""
+    seen, below, above, _, _, values = batch
+    weights_0, bias_0, weights_1, bias_1, weights_2, bias_2 = _layers(theta, seen.shape[1], values.shape[1])
+    np.dot(seen, weights_0, below)
+    _add_and_rectify(below, bias_0)
+    np.dot(below, weights_1, above)
+    _add_and_rectify(above, bias_1)
+    np.dot(above, weights_2, values)
+    values += bias_2
+
+
+@njit(cache=True, fastmath=_FAST)
+def _add_and_rectify(hidden, bias):  # type: ignore[no-untyped-def]
+    for sample in range(len(hidden)):
+        for unit in range(HIDDEN):
+            hidden[sample, unit] = max(hidden[sample, unit] + bias[unit], _ZERO)
+
+
+@njit(cache=True)
+def copy_to_target(theta, target, game, rules):  # type: ignore[no-untyped-def]
+    """What is kept of a target network: the largest value of each observation [U], or else the parameters [n]."""
+    keeps_values = rules[11]
+    if not keeps_values:
+        target[:] = theta
+        return
+    observations = game[5]
+    batch = _empty_batch(game, rules)
+    seen, values = batch[0], batch[5]
+    for begun in range(0, len(target), len(seen)):
+        for sample in range(len(seen)):
+            _show(observations[min(begun + sample, len(target) - 1)], seen[sample])
+        _pass_forward(theta, batch)
+        for sample in range(min(len(seen), len(target) - begun)):
+            target[begun + sample] = values[sample].max()
+
+
+@njit(cache=True)
+def _fill_wanted(codes, target, game, rules, batch, wanted):  # type: ignore[no-untyped-def]
+    """r + gamma (1 - end) max_a' Q_target(s', a') for packed transitions [M]."""
+    transitions, rewards, _, _, observation, observations, _ = game
+    gamma, keeps_values = rules[7], rules[11]
+    seen, values = batch[0], batch[5]
+    num_actions = transitions.shape[1]
+    if not keeps_values:
+        for sample in range(len(codes)):
+            node, action = divmod(codes[sample] // 2, num_actions)
+            _show(observations[observation[max(transitions[node, action], 0)]], seen[sample])
+        _pass_forward(target, batch)
+    for sample in range(len(codes)):
+        node, action = divmod(codes[sample] // 2, num_actions)
+        wanted[sample] = rewards[node, action]
+        if codes[sample] % 2 == 0:
+            best = target[observation[transitions[node, action]]] if keeps_values else values[sample].max()
+            wanted[sample] += gamma * best
+
+
+@njit(cache=True, fastmath=_FAST)
+def fill_gradient(codes, theta, target, game, rules, batch, gradient):  # type: ignore[no-untyped-def]
+    """The gradient [n] of the mean Huber loss of packed transitions [M]."""
+    seen, below, above, to_below, to_above, values = batch
+    observation, observations = game[4], game[5]
+    size, num_actions = values.shape
+    wanted = np.empty(size, np.float32)
+    _fill_wanted(codes, target, game, rules, batch, wanted)
+    for sample in range(size):
+        _show(observations[observation[codes[sample] // 2 // num_actions]], seen[sample])
+    _pass_forward(theta, batch)
+    _, _, weights_1, _, weights_2, _ = _layers(theta, seen.shape[1], num_actions)
+    for_weights_0, for_bias_0, for_weights_1, for_bias_1, for_weights_2, for_bias_2 = _layers(
+        gradient, seen.shape[1], num_actions
+    )
+    by_action = weights_2.T.copy()  # [A, H]: rows that vectors can run along
+    for_action = np.zeros_like(by_action)
+    for_bias_2[:] = _ZERO
+    for sample in range(size):
+        action = codes[sample] // 2 % num_actions
+        error = values[sample, action] - wanted[sample]
+        slope = max(min(error, _ONE), -_ONE) / np.float32(size)  # of torch's smooth_l1_loss
+        for_bias_2[action] += slope
+        for unit in range(HIDDEN):
+            for_action[action, unit] += slope * above[sample, unit]
+            to_above[sample, unit] = slope * by_action[action, unit] if above[sample, unit] > _ZERO else _ZERO
+    for_weights_2[:] = for_action.T
+    np.dot(below.T, to_above, for_weights_1)
+    np.dot(to_above, weights_1.T, to_below)
+    for sample in range(size):
+        for unit in range(HIDDEN):
+            to_below[sample, unit] = to_below[sample, unit] if below[sample, unit] > _ZERO else _ZERO
+    np.dot(seen.T, to_below, for_weights_0)
+    for_bias_0[:] = _ZERO
+    for_bias_1[:] = _ZERO
+    for sample in range(size):
+        for unit in range(HIDDEN):
+            for_bias_0[unit] += to_below[sample, unit]
+            for_bias_1[unit] += to_above[sample, unit]
+
+
+@njit(cache=True, fastmath=_FAST, error_model="numpy")
+def adam_step(theta, gradient, first, second, multiplicity, count, rules):  # type: ignore[no-untyped-def]
+    """torch's clip_grad_norm_ and Adam, in place; see `networks.adam_step`. This is update number `count`, from 1."""
+    rate, small, max_norm = rules[8], rules[9], rules[10]
+    total = _ZERO
+    for number in range(len(theta)):
+        total += multiplicity[number] * gradient[number] * gradient[number]
+    scale = min(_ONE, max_norm / (np.float32(np.sqrt(total)) + _CLIP_GUARD))
+    pace = np.float32(rate / (1.0 - BETA_1**count))
+    unbiased = np.float32(1.0 / np.sqrt(1.0 - BETA_2**count))
+    for number in range(len(theta)):
+        slope = scale * gradient[number]
+        mean = _DECAY_1 * first[number] + _SHARE_1 * slope
+        square = _DECAY_2 * second[number] + _SHARE_2 * slope * slope
+        first[number] = mean if abs(mean) > _FLUSHED else _ZERO
+        second[number] = square if square > _FLUSHED else _ZERO
+        theta[number] -= multiplicity[number] * pace * mean / (np.sqrt(square) * unbiased + small)
