@@ -32,7 +32,7 @@ MAX_M = 10**100
 METHODS = ("binomial", "Berry-Esseen", "Bernstein", "Bennett")
 RELATIVE_PRECISION = 1e-4  # of the binary search; 1/100 in the paper
 MAX_GRID_WORK = 300_000  # groups of sequences with grids: some minutes for the whole search
-MAX_GRID_WORK_BESIDE_EXACT = 20_000  # some seconds
+MAX_GRID_WORK_BESIDE_EXACT = 2_000  # a second or two
 _THRESHOLD = 0.5 - 1e-9  # 1/2, less more than all rounding
 
 
