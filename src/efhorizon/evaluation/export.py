@@ -1,7 +1,8 @@
-"""A study as three files that other programs read: mdps.parquet, runs.parquet and summary.csv.
+"""A study as files that other programs read: mdps.parquet, runs.parquet, summary.csv and tables.csv.
 
     mdps.parquet    one row an MDP: the columns of summary.csv, and the whole analysis as a JSON text
     runs.parquet    one row a run; the learning curve is a list in each of the columns curve_*
+    tables.csv      one line a table that was built, where that is known
 
 The same study gives the same bytes. Files are read back with care: schema, number of rows and bytes are checked.
 """
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from efhorizon._files import written_aside
 from efhorizon.envs.base import MissingExtraError
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.evaluation import runs, summary_csv, theory
+from efhorizon.evaluation import built_tables, runs, summary_csv, theory
 from efhorizon.evaluation._fields import parsed_object
 from efhorizon.evaluation.records import MdpSummary
 
@@ -34,12 +35,16 @@ _CURVE = ("curve_step", "curve_return", "curve_training_return", "curve_low", "c
 
 
 def write_export(folder: Path, data: StudyData) -> list[Path]:
-    """Write the three files; returns their paths."""
+    """Write the files; returns their paths."""
     mdps, run_table, csv_file = folder / MDPS, folder / RUNS, folder / summary_csv.FILE
     _write(mdps, _mdp_rows(data), _mdp_schema(data.summaries))
     _write(run_table, [_run_row(row) for row in sorted(data.runs, key=_run_order)], _run_schema())
     summary_csv.write_summaries(csv_file, data.summaries)
-    return [mdps, run_table, csv_file]
+    if not data.tables:
+        return [mdps, run_table, csv_file]
+    tables = folder / built_tables.FILE
+    built_tables.write_tables(tables, data.tables)
+    return [mdps, run_table, csv_file, tables]
 
 
 def read_mdps(path: Path) -> tuple[dict[str, dict[str, Any]], list[MdpSummary]]:

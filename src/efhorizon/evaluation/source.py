@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from efhorizon.errors import StoreError
-from efhorizon.evaluation import export, runs, summary_csv, theory
+from efhorizon.evaluation import built_tables, export, runs, summary_csv, theory
 from efhorizon.evaluation._fields import read_object
+from efhorizon.evaluation.built_tables import BuiltTable, read_tables, tables_in
 from efhorizon.evaluation.records import MdpSummary
 from efhorizon.experiments.records import FORMAT, FORMAT_VERSION
 
@@ -23,6 +24,7 @@ class StudyData:
     summaries: list[MdpSummary]  # complete analyses only, by name
     titles: dict[str, str]  # bound name: title for people
     notes: tuple[str, ...] = ()  # what was left out, and why
+    tables: tuple[BuiltTable, ...] = ()  # that were built, also those that were not analyzed
 
 
 def study_data(path: Path | str) -> StudyData:
@@ -84,7 +86,8 @@ def _from_results(path: Path) -> StudyData:
         runs.check_row(row, str(file))
         rows.append(row)
     data = combined(path, analyses, rows, str(path / "analyses"))
-    return replace(data, notes=(*_plan_notes(path / "study.json"), *data.notes))
+    notes = (*_plan_notes(path / "study.json"), *data.notes)
+    return replace(data, notes=notes, tables=tables_in(path / "tables"))
 
 
 def _plan_notes(file: Path) -> tuple[str, ...]:
@@ -99,7 +102,8 @@ def _from_export(path: Path) -> StudyData:
     rows = export.read_runs(path / export.RUNS)
     if not analyses:  # the export of a summary.csv
         return StudyData(path, {}, rows, summaries, summary_csv.titles(summaries))
-    return combined(path, analyses, rows, str(path / export.MDPS))
+    tables = read_tables(path / built_tables.FILE)
+    return replace(combined(path, analyses, rows, str(path / export.MDPS)), tables=tables)
 
 
 def _from_csv(file: Path, folder: Path) -> StudyData:

@@ -52,6 +52,7 @@ def lists_page(data: StudyData, tables: Tables) -> str:
             "in a fresh environment and gave the same rewards, ends and screens; seconds of searching, of verifying "
             "and of the analysis. One search may serve several horizons.",
             _tables(data.analyses),
+            *_not_analyzed(data),
         )
         + "\n"
     )
@@ -156,6 +157,32 @@ def _tables(analyses: Mapping[str, Mapping[str, Any]]) -> str:
         )
     header = ["MDP", "raw states", "episodes", "steps", "search", "verify", "analyze"]
     return blocks(table(header, rows), notes.text())
+
+
+def _not_analyzed(data: StudyData) -> list[str]:
+    """The section on tables that were built and not analyzed; nothing where there are none."""
+    left = [built for built in data.tables if built.name not in data.analyses]
+    if not left:
+        return []
+    notes = Footnotes()
+    rows = []
+    for built in left:
+        raw = notes.missing(_UNKNOWN) if built.num_raw_states is None else f"{built.num_raw_states:,}"
+        replayed = [
+            f"{count:,}" if built.is_verified and count is not None else notes.missing("not verified")
+            for count in (built.episodes, built.steps)
+        ]
+        same = "yes" if built.is_degenerate else ""
+        rows.append([escaped(built.name), str(built.horizon), f"{built.num_states:,}", raw, *replayed, same])
+    verified = sum(built.is_verified for built in data.tables)
+    header = ["MDP", "T", "S", "raw states", "episodes", "steps", "pays the same whatever one does"]
+    return [
+        "## Tables built and not analyzed",
+        f"{len(data.tables)} tables were built in all, {verified} of them verified: in each, episodes were replayed in "
+        "a fresh environment, and nothing differed. These were not analyzed.",
+        table(header, rows),
+        notes.text(),
+    ]
 
 
 def _algorithm_title(algorithm: str) -> str:
