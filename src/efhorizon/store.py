@@ -142,7 +142,10 @@ class _Joined:
 
 
 class _LazyArray:
-    """A zarr array whose reading errors are one clear line."""
+    """A zarr array whose reading errors are one clear line, and whose rows can be read one by one.
+
+    zarr unpacks a whole chunk for every row, so the chunk that was read last is kept.
+    """
 
     def __init__(self, path: Path, group: Any, name: str, recorded: dict[str, Any]) -> None:
         self._path, self._name = path, name
@@ -156,8 +159,16 @@ class _LazyArray:
             raise StoreError(f"{path}: array {name!r} has lost some of its {recorded['chunks']} chunks")
         self.shape: tuple[int, ...] = tuple(self._array.shape)
         self.dtype: np.dtype[Any] = np.dtype(self._array.dtype)
+        self._rows_a_chunk = int(self._array.chunks[0])
+        self._last: tuple[int, NDArray[Any]] | None = None  # number of a chunk, and its rows
 
     def __getitem__(self, index: Any, /) -> Any:
+        if isinstance(index, int | np.integer) and 0 <= index < self.shape[0]:
+            chunk, row = divmod(int(index), self._rows_a_chunk)
+            if self._last is None or self._last[0] != chunk:
+                begin = chunk * self._rows_a_chunk
+                self._last = chunk, self[begin : begin + self._rows_a_chunk]
+            return self._last[1][row].copy()
         try:
             return self._array[index]
         except IndexError:

@@ -173,7 +173,10 @@ def unrolled(
 
 def merged_columns(observations: NDArray[np.uint8]) -> FlatColumns:
     """Flat observations [U, D] with equal columns as one and zero columns left out."""
-    columns, groups, counts = np.unique(observations.T, axis=0, return_inverse=True, return_counts=True)
+    rows = np.ascontiguousarray(observations.T)
+    as_bytes = rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]  # compared at once, in the order of their numbers
+    _, first, groups, counts = np.unique(as_bytes, return_index=True, return_inverse=True, return_counts=True)
+    columns = rows[first]
     keep = columns.any(axis=1)
     renumbered = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
     return FlatColumns(
