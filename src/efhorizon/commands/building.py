@@ -200,7 +200,7 @@ def _estimate(target: Target, progress: Progress) -> str:
         if total > 1e12:
             return "will not end at this growth"
     pairs_left = (total - progress.num_expanded) * progress.num_actions
-    return f"about {_duration(pairs_left / progress.pairs_per_second)} left"
+    return f"about {_duration(pairs_left / progress.pairs_per_second)} left at this growth"
 
 
 def _duration(seconds: float) -> str:
