@@ -9,7 +9,7 @@ import pytest
 from synthetic_study import analysis as made
 
 from efhorizon.report.analysis import Analysis, analysis_of
-from efhorizon.report.explanations import horizon_text, why_hard, witness
+from efhorizon.report.explanations import horizon_text, undecided, why_hard, witness
 
 
 @pytest.fixture
@@ -125,3 +125,14 @@ def test_witnesses(content: dict[str, Any]) -> None:
         "k = 1, m = 18; GORP first errs most often in state 9 at time 3 (chance 0.22)"
     )
     assert witness("mine", analysis) == ""
+
+
+def test_why_no_state_is_named(content: dict[str, Any]) -> None:
+    reason = "Theorem 5.4 needs nonnegative rewards, and there is a reward of -0.2"
+    given = content["analysis"]
+    given |= {"theorem_states": {}}
+    assert undecided(analysis_of("f", content)) == "No state decides: no gap between actions limits this MDP."
+    for entry in given["effective_horizon"]["by_k"].values():
+        entry |= {"theorem_m": None, "theorem_reason": reason}
+    assert undecided(analysis_of("f", content)) == f"No state can be named: {reason}."
+    assert witness("effective_horizon_simple", analysis_of("f", content)) == reason

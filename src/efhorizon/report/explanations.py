@@ -131,6 +131,22 @@ def witness(bound: str, analysis: Analysis) -> str:
     return explained(analysis) if explained else ""
 
 
+def undecided(analysis: Analysis) -> str:
+    """Why no state can be named that decides."""
+    if not analysis.is_complete:
+        return "No state decides: the table is unfinished."
+    reason = _without_theorem(analysis)
+    return (
+        f"No state can be named: {reason}." if reason else "No state decides: no gap between actions limits this MDP."
+    )
+
+
+def _without_theorem(analysis: Analysis) -> str:
+    """Why Theorem 5.4, whose gaps name the state that decides, says nothing; empty where it says something."""
+    reasons = [entry.theorem_reason for entry in analysis.by_k]
+    return reasons[0] or "" if reasons and all(reasons) else ""
+
+
 def _worst_case(analysis: Analysis) -> str:
     return f"half of all {numbers.power(analysis.num_actions, analysis.horizon)} action sequences are tried"
 
@@ -171,7 +187,7 @@ def _effective_horizon(analysis: Analysis) -> str:
 def _theorem(analysis: Analysis) -> str:
     where = analysis.theorem_state
     if where is None:
-        return ""
+        return _without_theorem(analysis)
     gap = "" if where.gap is None else f", gap {numbers.significant(where.gap)}"
     return f"state {where.state} at time {where.time}{gap}"
 

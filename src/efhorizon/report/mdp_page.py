@@ -18,7 +18,7 @@ from efhorizon.report.charts.bars import layer_chart
 from efhorizon.report.charts.histogram import HistogramScale, histogram_scale, return_axis, return_histogram
 from efhorizon.report.charts.ladder import Rung, ladder
 from efhorizon.report.entries import Entry
-from efhorizon.report.explanations import figure, horizon_text, why_hard, witness
+from efhorizon.report.explanations import figure, horizon_text, undecided, why_hard, witness
 from efhorizon.report.learning import ALGORITHM_TITLES, ALGORITHMS, best_settings
 from efhorizon.report.mdp_practice import commands, learning_curves, needed, needed_by_runs, run_lines
 from efhorizon.report.names import page_link
@@ -91,6 +91,7 @@ def mdp_page(entry: Entry, titles: Mapping[str, str], pictures: Mapping[str, str
         "horizons": [] if analysis is None else horizon_lines(analysis),
         "laws": [] if analysis is None else law_lines(analysis),
         "law_axis": _law_axis(analysis),
+        "undecided": "" if analysis is None else undecided(analysis),
         "learning_chart": learning_curves(entry),
         "runs": run_lines(entry.settings),
         "layers": layer_chart(analysis.layers) if analysis is not None and len(analysis.layers) > 1 else None,
