@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from efhorizon._files import written_aside
 from efhorizon._version import __version__
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.evaluation import summary_csv
+from efhorizon.evaluation import built_tables, summary_csv
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
 from efhorizon.evaluation.export import MDPS, RUNS, write_export
 from efhorizon.evaluation.source import StudyData, study_data
@@ -159,7 +159,9 @@ def _write_top_pages(
         figures["figures/min-k.svg"] = front["min_k_chart"]
     for name, picture in figures.items():
         site.write_bytes(name, standalone(picture).encode("utf-8", "replace"))
-    names = [name for name in (summary_csv.FILE, MDPS, RUNS) if (site.folder / DOWNLOADS / name).exists()]
+    names = [
+        name for name in (summary_csv.FILE, MDPS, RUNS, built_tables.FILE) if (site.folder / DOWNLOADS / name).exists()
+    ]
     downloads = [(name, (site.folder / DOWNLOADS / name).stat().st_size) for name in names]
     site.write("data.html", "data.html", {"downloads": downloads, "figures": sorted(figures), "entries": entries})
     site.write("reproduce.html", "reproduce.html", {"entries": entries, "tables": tables})
