@@ -30,6 +30,7 @@ FORMAT_VERSION = 1
 _CHUNK_BYTES = 1 << 20
 _CHUNKS_A_SHARD = 32
 _ZSTD_LEVEL = 3
+_HEADER = ("horizon", "metadata", "digests")
 _EAGER = ("transitions", "reward_codes", "reward_values", "screen_mapping", "state_offsets", "unexplored")
 
 
@@ -83,6 +84,12 @@ def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
         )
     except (InvalidTableError, KeyError) as error:
         raise StoreError(f"{path}: {error}") from None
+
+
+def header(path: Path) -> dict[str, Any]:
+    """What a store says of itself, checked: horizon, metadata, and shape, type and digest of each array."""
+    group = _opened(path)
+    return {name: group.attrs[name] for name in _HEADER}
 
 
 def damage(path: Path) -> str | None:
@@ -184,7 +191,7 @@ def _opened(path: Path) -> Any:
         raise StoreError(f"{path}: no such table")
     try:
         group: Any = zarr.open_group(str(path), mode="r", zarr_format=3)
-        header = {name: group.attrs[name] for name in ("horizon", "metadata", "digests")}
+        header = {name: group.attrs[name] for name in _HEADER}
         known = (group.attrs["format"], group.attrs["format_version"]) == (FORMAT, FORMAT_VERSION)
         intact = group.attrs["header_digest"] == _header_digest(header)
     except Exception as error:  # zarr raises many kinds for what is not a group

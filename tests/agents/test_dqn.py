@@ -67,7 +67,7 @@ def flat_updates(
     table: ObservedTable, sight: Sight, settings: DQNSettings, start: np.ndarray
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The same, by the compiled loop's own functions."""
-    game, rules = dqn_flat._game(table, None), dqn_flat._rules(table, settings)
+    game, rules = dqn_flat.game_of(table, None), dqn_flat.rules_of(table, settings)
     learners = FlatLearners(table, settings, 100, [0], start)
     theta, target = learners.theta[0], learners.target[0]
     gradient, first, second = np.empty_like(theta), np.zeros_like(theta), np.zeros_like(theta)
@@ -134,7 +134,7 @@ def test_epsilon_falls_as_in_stable_baselines3(rng: np.random.Generator) -> None
     steps = np.array([1, 5, 50, 99, 100, 101, 500, 1000])
     expected = [model.exploration_schedule(1.0 - step / 1000) for step in steps]
     np.testing.assert_allclose(np.asarray(dqn_images.epsilon(settings, jnp.asarray(steps))), expected, rtol=1e-5)
-    rules = dqn_flat._rules(walk_table(), settings)
+    rules = dqn_flat.rules_of(walk_table(), settings)
     np.testing.assert_allclose([dqn_flat.epsilon(step, rules) for step in steps], expected, rtol=1e-12)
     assert model.exploration_rate == 0.0 == dqn_flat.epsilon(0, rules)  # the first action is greedy
     assert float(dqn_images.epsilon(settings, jnp.asarray(0))) == 0.0

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.agents import protocol as rules
+from efhorizon.agents.networks import Network
 from efhorizon.agents.observations import FlatColumns, ObservedTable, UntrainableTableError
 from efhorizon.agents.protocol import RunRecord, RunResult
 from efhorizon.planning.policies import ExplorationPolicy
@@ -107,6 +108,14 @@ def train(
         if on_progress is not None:
             on_progress(runs)
     return [run.result() for run in runs]
+
+
+def first_parameters(
+    network: Network, seeds: Sequence[int], initial: NDArray[np.float32] | None
+) -> NDArray[np.float32]:
+    """Where each seed starts [B, n]: at parameters of its own, or at those given."""
+    drawn = [network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
+    return np.stack(drawn).astype(np.float32)
 
 
 def _learners(table: ObservedTable) -> Callable[..., Learners]:

@@ -12,7 +12,7 @@ U observations, n parameters.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from efhorizon.agents._kernels import drawn_action, drawn_below
 from efhorizon.agents._runs import streams
-from efhorizon.agents.dqn import DQNSettings
+from efhorizon.agents.dqn import DQNSettings, first_parameters
 from efhorizon.agents.networks import BETA_1, BETA_2, HIDDEN, network_for
 from efhorizon.agents.observations import FlatColumns, ObservedTable
 from efhorizon.planning.policies import ExplorationPolicy
@@ -48,15 +48,14 @@ class FlatLearners:
     ) -> None:
         assert isinstance(table.seen, FlatColumns)
         network = network_for("q", table)
-        drawn = [network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
-        keeps_values = settings.keeps_values(table.num_observations)
         self._interval = interval
-        self._game = _game(table, exploration_policy)
-        self._rules = _rules(table, settings)
+        self._game = game_of(table, exploration_policy)
+        self._rules = rules_of(table, settings)
         self._multiplicity = network.multiplicity
-        self.theta = np.stack(drawn).astype(np.float32)  # [B, n]
+        self.theta = first_parameters(network, seeds, initial)  # [B, n]
         self.moments = np.zeros((2, *self.theta.shape), np.float32)  # Adam's means of gradients and squares
-        self.target = np.zeros((len(seeds), table.num_observations), np.float32) if keeps_values else self.theta.copy()
+        kept = table.num_observations if self._rules.keeps_values else self.theta.shape[1]
+        self.target = np.empty((len(seeds), kept), np.float32)
         self.buffer = np.zeros((len(seeds), settings.buffer_size), np.int32)
         self.episode = np.zeros((len(seeds), 3), np.int64)  # node, time, return so far
         self._words = np.stack([streams(np.random.default_rng([seed, 1]), 1)[0] for seed in seeds])
@@ -80,20 +79,51 @@ class FlatLearners:
         return places
 
 
-def _game(table: ObservedTable, policy: ExplorationPolicy | None) -> tuple[Any, ...]:
-    """What can happen, as arrays: see `_intervals`."""
+class Game(NamedTuple):
+    """What can happen, as arrays."""
+
+    transitions: NDArray[np.int32]  # [P, A]
+    rewards: NDArray[np.float32]  # [P, A]
+    reward_units: NDArray[np.int32]  # [P, A]
+    state: NDArray[np.int32]  # [P]
+    observation: NDArray[np.int32]  # [P]
+    observations: NDArray[np.float32]  # [U, G]
+    probabilities: NDArray[np.float64]  # of the exploration policy [T or 1, S, A]; [0, 0, 0] for the uniform one
+
+
+class Rules(NamedTuple):
+    """Numbers that stay the same."""
+
+    horizon: int
+    bootstraps_at_horizon: bool
+    falling_steps: float  # until epsilon has fallen
+    final_epsilon: float
+    train_every: int
+    target_interval: int
+    minibatch: int
+    gamma: np.float32
+    rate: float
+    adam_epsilon: np.float32
+    max_gradient_norm: np.float32
+    keeps_values: bool
+
+
+def game_of(table: ObservedTable, policy: ExplorationPolicy | None) -> Game:
     assert isinstance(table.seen, FlatColumns)
     probabilities = None if policy is None else policy.probabilities
-    if probabilities is None:
-        probabilities = np.zeros((0, 0, 0))
-    rewards, units = np.ascontiguousarray(table.rewards), np.ascontiguousarray(table.reward_units)
-    values = np.ascontiguousarray(table.seen.values)
-    return table.transitions, rewards, units, table.state, table.observation, values, probabilities
+    return Game(
+        table.transitions,
+        np.ascontiguousarray(table.rewards),
+        np.ascontiguousarray(table.reward_units),
+        table.state,
+        table.observation,
+        np.ascontiguousarray(table.seen.values),
+        np.zeros((0, 0, 0)) if probabilities is None else probabilities,
+    )
 
 
-def _rules(table: ObservedTable, settings: DQNSettings) -> tuple[Any, ...]:
-    """Numbers that stay the same: see `_intervals`."""
-    return (
+def rules_of(table: ObservedTable, settings: DQNSettings) -> Rules:
+    return Rules(
         table.horizon,
         table.bootstraps_at_horizon,
         settings.schedule_steps * settings.exploration_fraction,
@@ -113,11 +143,7 @@ def _rules(table: ObservedTable, settings: DQNSettings) -> tuple[Any, ...]:
 def _intervals(step, carried, multiplicity, game, rules, is_done, units, greedy):  # type: ignore[no-untyped-def]
     """`Learners.interval` for all seeds.
 
-    carried   theta, first and second moments [B, n], target [B, U] or [B, n], buffer [B, .], episode [B, 3],
-              words [B, 2]
-    game      transitions, rewards and reward units [P, A], state and observation of a node [P], observations [U, G],
-              probabilities of the exploration policy
-    rules     as `_rules` gives them
+    carried: theta, both moments [B, n], target [B, U] or [B, n], buffer [B, .], episode [B, 3], words [B, 2]
     """
     for seed in prange(len(greedy)):
         theta, first, second, target, buffer, episode, words = carried
@@ -129,10 +155,10 @@ def _intervals(step, carried, multiplicity, game, rules, is_done, units, greedy)
 def _interval(step, carried, multiplicity, game, rules, is_done, units):  # type: ignore[no-untyped-def]
     """One seed: fills `is_done` and `units` [interval], and gives the return of the greedy episode."""
     theta, first, second, target, buffer, episode, words = carried
-    train_every, target_interval = rules[4], rules[5]
+    train_every, target_interval = rules.train_every, rules.target_interval
     batch = _empty_batch(game, rules)
     gradient = np.empty_like(theta)
-    codes = np.empty(rules[6], np.int32)
+    codes = np.empty(rules.minibatch, np.int32)
     greedy = 0
     for begun in range(0, len(is_done), train_every):
         for now in range(begun, begun + train_every):
@@ -153,26 +179,23 @@ def _interval(step, carried, multiplicity, game, rules, is_done, units):  # type
 @njit(cache=True)
 def epsilon(step, rules):  # type: ignore[no-untyped-def]
     """The chance of a random action after `step` timesteps. Stable-Baselines3 takes its very first action greedily."""
-    falling_steps, final_epsilon = rules[2], rules[3]
-    return 0.0 if step == 0 else 1.0 + min(step / falling_steps, 1.0) * (final_epsilon - 1.0)
+    return 0.0 if step == 0 else 1.0 + min(step / rules.falling_steps, 1.0) * (rules.final_epsilon - 1.0)
 
 
 @njit(cache=True)
 def _act(step, theta, episode, words, game, rules):  # type: ignore[no-untyped-def]
     """One step of the environment: the packed transition, whether the episode ended, its return until now."""
-    transitions, _, reward_units, state, observation, values, probabilities = game
-    horizon, bootstraps_at_horizon = rules[0], rules[1]
     node, time, units = episode
-    num_actions = transitions.shape[1]
+    num_actions = game.transitions.shape[1]
     if drawn_below(words, _BITS) < epsilon(step, rules) * _BITS:
-        action = drawn_action(words, time, state[node], num_actions, probabilities)
+        action = drawn_action(words, time, game.state[node], num_actions, game.probabilities)
     else:
-        action = _greedy_action(theta, values[observation[node]], num_actions)
-    following = transitions[node, action]
-    units += reward_units[node, action]
-    is_late = time + 1 >= horizon
+        action = _greedy_action(theta, game.observations[game.observation[node]], num_actions)
+    following = game.transitions[node, action]
+    units += game.reward_units[node, action]
+    is_late = time + 1 >= rules.horizon
     is_done = following < 0 or is_late
-    is_end = following < 0 or (is_late and not bootstraps_at_horizon)
+    is_end = following < 0 or (is_late and not rules.bootstraps_at_horizon)
     episode[0], episode[1], episode[2] = (0, 0, 0) if is_done else (following, time + 1, units)
     return 2 * (node * num_actions + action) + is_end, is_done, units
 
@@ -180,12 +203,11 @@ def _act(step, theta, episode, words, game, rules):  # type: ignore[no-untyped-d
 @njit(cache=True)
 def _greedy_return(theta, game, rules):  # type: ignore[no-untyped-def]
     """The return, in units, of the episode that takes the action of the largest value in each state."""
-    transitions, _, reward_units, _, observation, values, _ = game
     node, time, units = 0, 0, 0
-    while node >= 0 and time < rules[0]:
-        action = _greedy_action(theta, values[observation[node]], transitions.shape[1])
-        units += reward_units[node, action]
-        node = transitions[node, action]
+    while node >= 0 and time < rules.horizon:
+        action = _greedy_action(theta, game.observations[game.observation[node]], game.transitions.shape[1])
+        units += game.reward_units[node, action]
+        node = game.transitions[node, action]
         time += 1
     return units
 
@@ -228,10 +250,10 @@ def _greedy_action(theta, seen, num_actions):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _empty_batch(game, rules):  # type: ignore[no-untyped-def]
     """Room for a minibatch: observations [M, G], both hidden layers and their gradients [M, H], values [M, A]."""
-    transitions, values, size = game[0], game[5], rules[6]
+    size = rules.minibatch
     hidden = np.empty((4, size, HIDDEN), np.float32)
-    seen = np.empty((size, values.shape[1]), np.float32)
-    return seen, hidden[0], hidden[1], hidden[2], hidden[3], np.empty((size, transitions.shape[1]), np.float32)
+    seen = np.empty((size, game.observations.shape[1]), np.float32)
+    return seen, hidden[0], hidden[1], hidden[2], hidden[3], np.empty((size, game.transitions.shape[1]), np.float32)
 
 
 @njit(cache=True)
@@ -264,16 +286,14 @@ def _add_and_rectify(hidden, bias):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def copy_to_target(theta, target, game, rules):  # type: ignore[no-untyped-def]
     """What is kept of a target network: the largest value of each observation [U], or else the parameters [n]."""
-    keeps_values = rules[11]
-    if not keeps_values:
+    if not rules.keeps_values:
         target[:] = theta
         return
-    observations = game[5]
     batch = _empty_batch(game, rules)
     seen, values = batch[0], batch[5]
     for begun in range(0, len(target), len(seen)):
         for sample in range(len(seen)):
-            _show(observations[min(begun + sample, len(target) - 1)], seen[sample])
+            _show(game.observations[min(begun + sample, len(target) - 1)], seen[sample])
         _pass_forward(theta, batch)
         for sample in range(min(len(seen), len(target) - begun)):
             target[begun + sample] = values[sample].max()
@@ -282,33 +302,30 @@ def copy_to_target(theta, target, game, rules):  # type: ignore[no-untyped-def]
 @njit(cache=True)
 def _fill_wanted(codes, target, game, rules, batch, wanted):  # type: ignore[no-untyped-def]
     """r + gamma (1 - end) max_a' Q_target(s', a') for packed transitions [M]."""
-    transitions, rewards, _, _, observation, observations, _ = game
-    gamma, keeps_values = rules[7], rules[11]
     seen, values = batch[0], batch[5]
-    num_actions = transitions.shape[1]
-    if not keeps_values:
+    num_actions = game.transitions.shape[1]
+    if not rules.keeps_values:
         for sample in range(len(codes)):
             node, action = divmod(codes[sample] // 2, num_actions)
-            _show(observations[observation[max(transitions[node, action], 0)]], seen[sample])
+            _show(game.observations[game.observation[max(game.transitions[node, action], 0)]], seen[sample])
         _pass_forward(target, batch)
     for sample in range(len(codes)):
         node, action = divmod(codes[sample] // 2, num_actions)
-        wanted[sample] = rewards[node, action]
+        wanted[sample] = game.rewards[node, action]
         if codes[sample] % 2 == 0:
-            best = target[observation[transitions[node, action]]] if keeps_values else values[sample].max()
-            wanted[sample] += gamma * best
+            following = game.observation[game.transitions[node, action]]
+            wanted[sample] += rules.gamma * (target[following] if rules.keeps_values else values[sample].max())
 
 
 @njit(cache=True, fastmath=_FAST)
 def fill_gradient(codes, theta, target, game, rules, batch, gradient):  # type: ignore[no-untyped-def]
     """The gradient [n] of the mean Huber loss of packed transitions [M]."""
     seen, below, above, to_below, to_above, values = batch
-    observation, observations = game[4], game[5]
     size, num_actions = values.shape
     wanted = np.empty(size, np.float32)
     _fill_wanted(codes, target, game, rules, batch, wanted)
     for sample in range(size):
-        _show(observations[observation[codes[sample] // 2 // num_actions]], seen[sample])
+        _show(game.observations[game.observation[codes[sample] // 2 // num_actions]], seen[sample])
     _pass_forward(theta, batch)
     _, _, weights_1, _, weights_2, _ = _layers(theta, seen.shape[1], num_actions)
     for_weights_0, for_bias_0, for_weights_1, for_bias_1, for_weights_2, for_bias_2 = _layers(
@@ -343,12 +360,11 @@ def fill_gradient(codes, theta, target, game, rules, batch, gradient):  # type: 
 @njit(cache=True, fastmath=_FAST, error_model="numpy")
 def adam_step(theta, gradient, first, second, multiplicity, count, rules):  # type: ignore[no-untyped-def]
     """torch's clip_grad_norm_ and Adam, in place; see `networks.adam_step`. This is update number `count`, from 1."""
-    rate, small, max_norm = rules[8], rules[9], rules[10]
     total = _ZERO
     for number in range(len(theta)):
         total += multiplicity[number] * gradient[number] * gradient[number]
-    scale = min(_ONE, max_norm / (np.float32(np.sqrt(total)) + _CLIP_GUARD))
-    pace = np.float32(rate / (1.0 - BETA_1**count))
+    scale = min(_ONE, rules.max_gradient_norm / (np.float32(np.sqrt(total)) + _CLIP_GUARD))
+    pace = np.float32(rules.rate / (1.0 - BETA_1**count))
     unbiased = np.float32(1.0 / np.sqrt(1.0 - BETA_2**count))
     for number in range(len(theta)):
         slope = scale * gradient[number]
@@ -356,4 +372,4 @@ def adam_step(theta, gradient, first, second, multiplicity, count, rules):  # ty
         square = _DECAY_2 * second[number] + _SHARE_2 * slope * slope
         first[number] = mean if abs(mean) > _FLUSHED else _ZERO
         second[number] = square if square > _FLUSHED else _ZERO
-        theta[number] -= multiplicity[number] * pace * mean / (np.sqrt(square) * unbiased + small)
+        theta[number] -= multiplicity[number] * pace * mean / (np.sqrt(square) * unbiased + rules.adam_epsilon)

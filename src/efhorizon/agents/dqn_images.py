@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.agents.dqn import DQNSettings
+from efhorizon.agents.dqn import DQNSettings, first_parameters
 from efhorizon.agents.forward import Sight
 from efhorizon.agents.networks import Adam, Array, adam_start, adam_step
 from efhorizon.agents.observations import ObservedTable
@@ -86,8 +86,7 @@ class ImageLearners:
 
 def starts(sight: Sight, settings: DQNSettings, seeds: Sequence[int], initial: NDArray[np.float32] | None) -> Learner:
     """Fresh learners [B, ...] with an empty buffer, the environment at the start state."""
-    drawn = [sight.network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
-    theta = jnp.asarray(np.stack(drawn))
+    theta = jnp.asarray(first_parameters(sight.network, seeds, initial))
     begun = Episode(*(jnp.zeros(len(seeds), jnp.int32) for _ in Episode._fields))
     target = jax.lax.map(lambda one: _target(sight, settings, one), theta)
     buffer = jnp.zeros((len(seeds), settings.buffer_size), jnp.int32)
@@ -137,8 +136,7 @@ def _interval_of(
 ) -> Any:
     """All cycles from one evaluation to the next, for one seed: (learner, timesteps before) -> (learner, outcome).
 
-    An evaluation comes before the gradient step that follows it, as in Stable-Baselines3; hence the last cycle here
-    leaves its gradient step to the first of the next call.
+    The last cycle stands apart, since the evaluation comes between its steps and its gradient step.
     """
     transitions, seen_in = jnp.asarray(table.transitions), jnp.asarray(table.observation)
     reward_units = jnp.asarray(table.reward_units)

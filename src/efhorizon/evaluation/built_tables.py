@@ -9,12 +9,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from efhorizon import store
 from efhorizon._files import written_aside
 from efhorizon.errors import StoreError
-from efhorizon.evaluation._fields import Fields, read_object, read_text
+from efhorizon.evaluation._fields import Fields, read_text
 
 FILE = "tables.csv"
-_STORE_HEADER = "zarr.json"  # of a table in the native store
+_STORE_FILE = "zarr.json"  # in the folder of a table
 _YES, _NO = "yes", "no"
 
 
@@ -34,8 +35,8 @@ class BuiltTable:
 
 def tables_in(folder: Path) -> tuple[BuiltTable, ...]:
     """The tables in the native store's folder, by name; none where there is no such folder."""
-    headers = sorted(folder.glob(f"[!.]*/{_STORE_HEADER}"))
-    return tuple(_described(read_object(file, "the header of a table"), str(file)) for file in headers)
+    paths = sorted(file.parent for file in folder.glob(f"[!.]*/{_STORE_FILE}"))
+    return tuple(_described(store.header(path), str(path)) for path in paths)
 
 
 def read_tables(path: Path) -> tuple[BuiltTable, ...]:
@@ -61,7 +62,7 @@ def write_tables(path: Path, tables: Iterable[BuiltTable]) -> None:
 
 
 def _described(content: Mapping[str, Any], where: str) -> BuiltTable:
-    header = Fields(content, where).fields("attributes")
+    header = Fields(content, where)
     metadata = header.fields("metadata")
     shape = header.fields("digests").mapping("transitions").get("shape")
     if not isinstance(shape, list) or not shape or not isinstance(shape[0], int):
