@@ -37,6 +37,7 @@ from efhorizon.bounds._tails import (
     reaches,
     stays_within,
 )
+from efhorizon.bounds._tails_sums import binomial_law
 
 _WINDOW_EXPONENT = 42.0  # exp(-42) < 1e-18 is left out of a binomial law on each side
 _ROUNDING = 1e-15
@@ -71,7 +72,7 @@ def binomial(groups, m, relative_error, uniform_ties, p_low, p_high):  # type: i
         slack += groups[i, COUNT] * (m * min(p, q) * relative_error + _ROUNDING * (last - first[i] + 1))
     mass = np.empty(starts[num_groups])
     for i in range(num_groups):
-        _binomial_mass(m, chances[i], first[i], mass[starts[i] : starts[i + 1]])
+        binomial_law(m, chances[i], 1.0 - chances[i], first[i], mass[starts[i] : starts[i + 1]])
     below = np.zeros(num_groups)  # P(S < x)
     here = np.zeros(num_groups)  # P(S = x)
     for i in range(num_groups):
@@ -126,25 +127,6 @@ def _others_below(own, groups, below):  # type: ignore[no-untyped-def]
     for i in range(len(groups)):
         product *= _power(below[i], groups[i, COUNT] - (1.0 if i == own else 0.0))
     return product
-
-
-@njit(cache=True)
-def _binomial_mass(m, p, first, out):  # type: ignore[no-untyped-def]
-    """Binomial probabilities of first, first + 1, ...: ratios from the mode outward, then normalised."""
-    count = len(out)
-    mode = min(max(int((m + 1) * p) - first, 0), count - 1)
-    out[mode] = 1.0
-    total = 1.0
-    for i in range(mode + 1, count):
-        x = first + i
-        out[i] = out[i - 1] * ((m - x + 1) * p / (x * (1 - p)))
-        total += out[i]
-    for i in range(mode - 1, -1, -1):
-        x = first + i
-        out[i] = out[i + 1] * ((x + 1) * (1 - p) / ((m - x) * p))
-        total += out[i]
-    for i in range(count):
-        out[i] /= total
 
 
 @njit(cache=True)

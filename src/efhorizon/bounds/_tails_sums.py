@@ -19,8 +19,8 @@ from scipy.fft import irfft, next_fast_len, rfft
 from efhorizon.planning.returns import ReturnLaws
 from efhorizon.planning.rewards import ROUNDING
 
-_WINDOW_MASS = 1e-18
-_WINDOW_EXPONENT = float(-np.log(_WINDOW_MASS / 2))
+WINDOW_MASS = 1e-18
+WINDOW_EXPONENT = float(-np.log(WINDOW_MASS / 2))
 _POINTS_A_BATCH = 1 << 21
 _FFT_ROUNDINGS = 4.0  # relative rounding error of one butterfly, in units of ROUNDING
 
@@ -56,11 +56,11 @@ class RolloutLaws:
     def windows(self, m: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and last reduced lattice point of the sum of m returns that count."""
         span = (self.lengths - 1).astype(np.float64)
-        linear = span * _WINDOW_EXPONENT / 3
-        width = linear + np.sqrt(linear**2 + 2 * m * self.variances * _WINDOW_EXPONENT)
+        linear = span * WINDOW_EXPONENT / 3
+        width = linear + np.sqrt(linear**2 + 2 * m * self.variances * WINDOW_EXPONENT)
         first = np.maximum(np.floor(m * self.means - width) - 1, 0).astype(np.int64)
         last = np.minimum(np.ceil(m * self.means + width) + 1, m * span).astype(np.int64)
-        _narrow_binomials(self.lengths, self.means, m, _WINDOW_EXPONENT, first, last)
+        _narrow_binomials(self.lengths, self.means, m, WINDOW_EXPONENT, first, last)
         return first, last
 
     def sums(self, m: int) -> SumLaws:
@@ -69,7 +69,7 @@ class RolloutLaws:
         starts = np.concatenate([[0], np.cumsum(last - first + 1)])
         mass = np.zeros(int(starts[-1]))
         # Rounded probabilities of one return: m of them differ from the exact ones by m times that in total variation.
-        errors = m * self._error * self._spread + _WINDOW_MASS + 2 * ROUNDING * (last - first + 1)
+        errors = m * self._error * self._spread + WINDOW_MASS + 2 * ROUNDING * (last - first + 1)
         if m == 1:
             mass[:] = self.mass
         else:
@@ -156,12 +156,12 @@ def _narrow_binomials(lengths, means, m, exponent, first, last):  # type: ignore
             continue
         p = means[law]
         mean = int(m * p)
-        last[law] = min(last[law], _last_inside(mean + 1, last[law] + 1, m, p, exponent))
-        first[law] = max(first[law], _last_inside(mean, first[law] - 1, m, p, exponent))
+        last[law] = min(last[law], last_inside(mean + 1, last[law] + 1, m, p, exponent))
+        first[law] = max(first[law], last_inside(mean, first[law] - 1, m, p, exponent))
 
 
 @njit(cache=True)
-def _last_inside(inside, outside, m, p, exponent):  # type: ignore[no-untyped-def]
+def last_inside(inside, outside, m, p, exponent):  # type: ignore[no-untyped-def]
     """The last sum from `inside` towards `outside` up to which Chernoff's exponent is not exceeded."""
     while abs(outside - inside) > 1:
         middle = (inside + outside) // 2
@@ -193,19 +193,26 @@ def _binomials(lengths, law_starts, law_mass, m, first, starts, out):  # type: i
             out[start] = 1.0
             continue
         q, p = law_mass[law_starts[law]], law_mass[law_starts[law] + 1]
-        mode = min(max(int((m + 1) * p) - first[law], 0), count - 1)
-        out[start + mode] = 1.0
-        total = 1.0
-        for i in range(mode + 1, count):
-            x = first[law] + i
-            out[start + i] = out[start + i - 1] * ((m - x + 1) * p / (x * q))
-            total += out[start + i]
-        for i in range(mode - 1, -1, -1):
-            x = first[law] + i
-            out[start + i] = out[start + i + 1] * ((x + 1) * q / ((m - x) * p))
-            total += out[start + i]
-        for i in range(count):
-            out[start + i] /= total
+        binomial_law(m, p, q, first[law], out[start : start + count])
+
+
+@njit(cache=True)
+def binomial_law(m, p, q, first, out):  # type: ignore[no-untyped-def]
+    """Probabilities of first, first + 1, ... successes: ratios from the mode outward, then normalised."""
+    count = len(out)
+    mode = min(max(int((m + 1) * p) - first, 0), count - 1)
+    out[mode] = 1.0
+    total = 1.0
+    for i in range(mode + 1, count):
+        x = first + i
+        out[i] = out[i - 1] * ((m - x + 1) * p / (x * q))
+        total += out[i]
+    for i in range(mode - 1, -1, -1):
+        x = first + i
+        out[i] = out[i + 1] * ((x + 1) * q / ((m - x) * p))
+        total += out[i]
+    for i in range(count):
+        out[i] /= total
 
 
 @njit(cache=True)

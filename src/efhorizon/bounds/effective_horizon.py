@@ -8,9 +8,12 @@ from typing import Any, Literal
 from efhorizon.bounds.appendix_c import AppendixCBound, appendix_c_bound
 from efhorizon.bounds.exact_horizon import ExactHorizon, exact_horizon
 from efhorizon.bounds.goal_horizon import goal_horizon
+from efhorizon.bounds.goal_sufficient import goal_sufficient_m
 from efhorizon.bounds.problem import Problem, effective_horizon_of
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
+
+MAX_KEPT_SEQUENCES = 1 << 22  # of all choices: a gigabyte or two, and some minutes
 
 
 @dataclass(frozen=True)
@@ -79,9 +82,8 @@ def _m(entry: HorizonAtK) -> int:
 
 def _at_k(problem: Problem, k: int) -> HorizonAtK:
     theorem = theorem_horizon(problem, k)
-    exact = _exact(problem, k)
+    exact, tight = _from_laws(problem, k)
     exact_m = exact.m if exact.smallest_m_verified else None
-    tight = _appendix_c(problem, k, exact.m)
     uppers: list[tuple[int, str, Any]] = []
     if exact.m is not None and exact_m is None:
         uppers.append((exact.m, "exact laws, by bisection", exact.witness))
@@ -109,13 +111,30 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
     )
 
 
+def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
+    """What the laws of returns show: the exact m or one that suffices, and Appendix C's bound where it can add to that.
+
+    Goal MDPs have a way of their own where there are too many sequences to keep, or exact laws give no m.
+    """
+    returns_are_coins = problem.exact and problem.is_goal_mdp and problem.gamma == 1.0
+    num_sequences = int(problem.optimal.reached.sum()) * problem.mdp.num_actions**k
+    if returns_are_coins and num_sequences > MAX_KEPT_SEQUENCES:
+        return goal_sufficient_m(problem, k), _no_appendix_c(k, f"left out: {num_sequences:,} action sequences")
+    exact = _exact(problem, k)
+    if returns_are_coins and exact.m is None:
+        sufficient = goal_sufficient_m(problem, k)
+        if sufficient.m is not None:
+            return sufficient, _no_appendix_c(k, f"left out: m = {sufficient.m} suffices by exact laws")
+    return exact, appendix_c_bound(
+        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, sufficient_m=exact.m
+    )
+
+
 def _exact(problem: Problem, k: int) -> ExactHorizon:
     if not problem.exact:
         return ExactHorizon(k, None, None, None, None, False, "not asked for", None)
     return exact_horizon(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)
 
 
-def _appendix_c(problem: Problem, k: int, sufficient_m: int | None) -> AppendixCBound:
-    return appendix_c_bound(
-        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, sufficient_m=sufficient_m
-    )
+def _no_appendix_c(k: int, reason: str) -> AppendixCBound:
+    return AppendixCBound(k, None, None, None, {}, None, None, reason)

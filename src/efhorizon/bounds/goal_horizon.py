@@ -9,8 +9,6 @@ from efhorizon.bounds.problem import Problem, effective_horizon_of
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.planning.sweeps import Witness
 
-_PAIRS_A_BLOCK = 1 << 16
-
 
 @dataclass(frozen=True)
 class GoalHorizon:
@@ -31,14 +29,11 @@ def goal_horizon(problem: Problem) -> GoalHorizon:
 
     then H <= 1 + log_A(log(2 T) / p).
 
-    Goal MDP (Definition B.3): the only reward is paid on reaching a goal, where nothing more can be got. In a table
-    that is one positive reward value, on transitions after which no reward can be got: mostly -1. The paper's reward
-    is 1; any other constant leaves every comparison between returns as it is.
+    The paper's reward is 1; any other constant leaves every comparison between returns as it is.
     """
-    is_goal_mdp = _is_goal_mdp(problem)
-    reason = _reason(problem) if is_goal_mdp else "not a goal MDP"
+    reason = _reason(problem) if problem.is_goal_mdp else "not a goal MDP"
     if reason is not None:
-        return GoalHorizon(is_goal_mdp, None, None, None, None, None, reason)
+        return GoalHorizon(problem.is_goal_mdp, None, None, None, None, None, reason)
     horizon, num_actions = problem.mdp.horizon, problem.mdp.num_actions
     first = problem.exploration.sweeps[0]
     if first.least_optimal is None:  # no goal can be reached in time: every policy is optimal
@@ -62,18 +57,3 @@ def _reason(problem: Problem) -> str | None:
     if math.isinf(problem.uniform_ratio):
         return "the exploration policy gives some action no chance"
     return None
-
-
-def _is_goal_mdp(problem: Problem) -> bool:
-    mdp, line = problem.mdp, problem.timeline
-    if problem.rewards[0] < 0 or len([reward for reward in problem.rewards if reward != 0]) != 1:
-        return False
-    paying = mdp.reward_values != 0
-    future = problem.optimal.values.numbers > 0
-    for start in range(0, line.num_pairs, _PAIRS_A_BLOCK):
-        block = slice(start, start + _PAIRS_A_BLOCK)
-        successors = line.successors[block]
-        more = future[successors] & (successors >= 0) & paying[mdp.reward_codes[line.states[block]]]
-        if more.any():
-            return False
-    return True

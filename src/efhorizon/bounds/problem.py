@@ -19,6 +19,7 @@ from efhorizon.planning.timeline import Timeline, timeline
 from efhorizon.planning.values import OptimalValues, optimal_values, policy_values
 
 DEFAULT_MAX_K = 3
+_PAIRS_A_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,25 @@ class Problem:
         used = np.zeros(len(self.mdp.reward_values), np.bool_)
         kernels.used_rewards(self.timeline.states, self.mdp.reward_codes, used)
         return tuple(np.unique(self.mdp.reward_values[used]).tolist())
+
+    @cached_property
+    def is_goal_mdp(self) -> bool:
+        """Definition B.3: the only reward is paid on reaching a goal, where nothing more can be got.
+
+        In a table that is one positive reward value, on transitions after which no reward can be got: mostly -1.
+        """
+        if self.rewards[0] < 0 or len([reward for reward in self.rewards if reward != 0]) != 1:
+            return False
+        line = self.timeline
+        paying = self.mdp.reward_values != 0
+        future = self.optimal.values.numbers > 0
+        for start in range(0, line.num_pairs, _PAIRS_A_BLOCK):
+            block = slice(start, start + _PAIRS_A_BLOCK)
+            successors = line.successors[block]
+            more = future[successors] & (successors >= 0) & paying[self.mdp.reward_codes[line.states[block]]]
+            if more.any():
+                return False
+        return True
 
     @cached_property
     def uniform_ratio(self) -> float:

@@ -1,0 +1,243 @@
+"""GORP's success in a goal MDP, forward from the start and only where GORP is likely to be.
+
+In a goal MDP a rollout's return is 0 or the goal's reward, so a sequence of k actions is one number: the chance p that
+the goal is reached, at once or by the exploration policy afterwards. The sum of its m returns is binomial, and the
+chance of each action to be chosen the integral of `_choice_exact.py`. Nothing has to be kept for a choice: the chances
+of one time are computed, GORP's whereabouts moved on, and so to the last time. Choices that are met least are left
+out, which leaves success between two numbers: those that matter are few, 1 in 4 of the five million of a gridworld with
+80,000 states, and most of the work is in the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+from efhorizon.bounds._choice_exact import NODES, RATES, WEIGHTS, win_at_point
+from efhorizon.bounds._choice_threads import threads_if
+from efhorizon.bounds._tails_sums import WINDOW_EXPONENT, WINDOW_MASS, binomial_law, last_inside
+from efhorizon.bounds.problem import Problem
+from efhorizon.planning.returns import relative_error
+from efhorizon.planning.rewards import ROUNDING
+from efhorizon.planning.values import policy_values
+
+MAX_SEQUENCES = 1 << 10  # A^k that are compared one by one
+_PARALLEL_FROM = 64  # choices
+
+
+@dataclass(frozen=True)
+class GoalSuccess:
+    """Bounds on the chance that GORP(k, m) ends with an optimal policy, and where it fails most."""
+
+    low: float
+    high: float
+    worst_pair: int
+    worst_failure: float  # chance to take the first action that is not optimal at that pair
+    points: int  # lattice points that were summed over, a measure of the work
+
+
+class GoalChoices:
+    """GORP with k-action sequences in a goal MDP without discount."""
+
+    def __init__(self, problem: Problem, k: int) -> None:
+        if not problem.is_goal_mdp or problem.gamma != 1.0:
+            raise ValueError("only in a goal MDP without discount is a return 0 or one other number")
+        mdp, line = problem.mdp, problem.timeline
+        if mdp.num_actions**k > MAX_SEQUENCES:
+            raise ValueError(f"{mdp.num_actions}^{k} sequences are too many to compare one by one")
+        pays = mdp.reward_values == problem.rewards[-1]
+        values = policy_values(line, problem.policy)
+        self._timeline, self._optimal, self._k = line, problem.optimal, k
+        self._chances = values.numbers / values.scale.units[pays].max()  # [P], to reach the goal from here
+        self._pays = pays[mdp.reward_codes]  # [S, A]
+        self._relative_error = 4 * relative_error(line)
+
+    def success(self, m: int, max_left_out: float) -> GoalSuccess:
+        """Success within `max_left_out`, and rounding: choices of at most that chance together are left out."""
+        line = self._timeline
+        success = left_out = doubt = 0.0
+        worst, points = (0, 0.0), 0
+        reach = np.ones(1)  # of the pairs of one time
+        for time in range(line.mdp.horizon):
+            layer = line.layer(time)
+            met = _most_likely(reach, max_left_out / line.mdp.horizon)
+            weights = reach[met]
+            left_out += float(reach.sum() - weights.sum())
+            chances, doubts, work = self._chances_at(met + layer.start, m)
+            reach = np.zeros(len(line.states[line.layer(time + 1)]) if time + 1 < line.mdp.horizon else 0)
+            failures = np.zeros(len(met))
+            success += _move_on(
+                met + layer.start, layer.stop, weights, chances, self._optimal.actions, line.successors, reach, failures
+            )
+            doubt += float(weights @ doubts)
+            points += int(work.sum())
+            if len(met) and failures.max() > worst[1]:
+                worst = int(met[failures.argmax()]) + layer.start, float(failures.max())
+            if not len(reach):
+                break
+        doubt += line.num_pairs.bit_length() * line.mdp.horizon * ROUNDING  # of the sums here
+        return GoalSuccess(
+            low=max(0.0, success - doubt),
+            high=min(1.0, success + max(0.0, left_out) + doubt),
+            worst_pair=worst[0],
+            worst_failure=worst[1],
+            points=points,
+        )
+
+    def _chances_at(
+        self, pairs: NDArray[np.int64], m: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Chance of each action [O, A], a bound on the error of their sum [O], and the work [O]."""
+        chances = np.zeros((len(pairs), self._timeline.mdp.num_actions))
+        doubts = np.zeros(len(pairs))
+        work = np.zeros(len(pairs), np.int64)
+        with threads_if(len(pairs) >= _PARALLEL_FROM):
+            _goal_choices(
+                pairs, m, self._k, self._timeline.states, self._timeline.successors, self._pays, self._chances,
+                self._relative_error, chances, doubts, work,
+            )  # fmt: skip
+        return chances, doubts, work
+
+
+def _most_likely(reach: NDArray[np.float64], left_out: float) -> NDArray[np.int64]:
+    """Places of all but the least, which together are at most `left_out`; ascending."""
+    met = np.flatnonzero(reach)
+    ascending = met[np.argsort(reach[met], kind="stable")]
+    return np.sort(ascending[np.searchsorted(np.cumsum(reach[ascending]), left_out, side="right") :])
+
+
+@njit(cache=True)
+def _move_on(pairs, next_start, weights, chances, optimal, successors, reach, failures):  # type: ignore[no-untyped-def]
+    """Where GORP is at the next time; returns the chance that the episode has ended well."""
+    ended = 0.0
+    for i in range(len(pairs)):
+        for action in range(chances.shape[1]):
+            share = weights[i] * chances[i, action]
+            if not optimal[pairs[i], action]:
+                failures[i] += share
+            elif successors[pairs[i], action] >= 0:
+                reach[successors[pairs[i], action] - next_start] += share
+            else:
+                ended += share
+    return ended
+
+
+@njit(cache=True, parallel=True)
+def _goal_choices(  # type: ignore[no-untyped-def]
+    pairs, m, k, states, successors, pays, values, relative_error, out, doubts, work
+):
+    num_actions = successors.shape[1]
+    for row in prange(len(pairs)):
+        p = np.empty(num_actions**k)
+        _sequences(pairs[row], k, states, successors, pays, values, p)
+        order = np.argsort(p)
+        group = np.empty(len(p), np.int64)
+        counts = np.zeros(len(p))
+        chances = np.empty(len(p))
+        n = 0
+        for i in range(len(p)):
+            if i == 0 or p[order[i]] != p[order[i - 1]]:
+                chances[n] = p[order[i]]
+                n += 1
+            group[order[i]] = n - 1
+            counts[n - 1] += 1.0
+        wins = np.zeros(n)
+        doubts[row], work[row] = _binomial_wins(m, n, chances, counts, relative_error, wins)
+        total = 0.0
+        for i in range(len(p)):
+            out[row, i // num_actions ** (k - 1)] += wins[group[i]]
+            total += wins[group[i]]
+        doubts[row] += max(0.0, 1.0 - total)
+
+
+@njit(cache=True)
+def _sequences(pair, k, states, successors, pays, values, out):  # type: ignore[no-untyped-def]
+    """The chance to reach the goal with each sequence; those with the same first actions stand together."""
+    num_actions = successors.shape[1]
+    places = np.empty(len(out), np.int64)
+    places[0] = pair
+    size = 1
+    for _ in range(k):
+        for i in range(size - 1, -1, -1):  # from behind: a row is read before it is written over
+            place = places[i]
+            for action in range(num_actions - 1, -1, -1):
+                if place < 0:
+                    following = place
+                elif pays[states[place], action]:
+                    following = -2  # the goal
+                else:
+                    following = successors[place, action]
+                places[i * num_actions + action] = following
+        size *= num_actions
+    for i in range(size):
+        out[i] = values[places[i]] if places[i] >= 0 else (1.0 if places[i] == -2 else 0.0)
+
+
+@njit(cache=True)
+def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore[no-untyped-def]
+    """Add each group's chance, for one of its sequences, to have the largest of binomial sums; error bound, points."""
+    first = np.empty(n, np.int64)
+    last = np.empty(n, np.int64)
+    floor = np.int64(0)
+    for i in range(n):
+        first[i], last[i] = _window(m, chances[i])
+        floor = max(floor, first[i])
+    active = np.empty(n, np.int64)
+    num_active, top, longest = 0, floor, 0
+    doubt = 0.0
+    for i in range(n):
+        length = last[i] - first[i] + 1
+        doubt += counts[i] * (m * relative_error * chances[i] + WINDOW_MASS + (10 * length + 4) * ROUNDING)
+        if last[i] >= floor:
+            active[num_active] = i
+            num_active += 1
+            top = max(top, last[i])
+            longest = max(longest, length)
+    if num_active == 1:
+        wins[active[0]] = 1.0 / counts[active[0]]
+        return doubt, 1
+    masses = np.empty((num_active, longest))
+    mass = np.empty(num_active)
+    below = np.zeros(num_active)
+    own_counts = np.empty(num_active)
+    own_wins = np.zeros(num_active)
+    for j in range(num_active):
+        i = active[j]
+        own_counts[j] = counts[i]
+        binomial_law(m, chances[i], 1.0 - chances[i], first[i], masses[j, : last[i] - first[i] + 1])
+        for x in range(first[i], floor):
+            below[j] += masses[j, x - first[i]]
+    for x in range(floor, top + 1):
+        for j in range(num_active):
+            i = active[j]
+            if x > last[i]:
+                mass[j], below[j] = 0.0, 1.0
+            else:
+                mass[j] = masses[j, x - first[i]]
+        win_at_point(num_active, own_counts, mass, below, NODES, WEIGHTS, RATES, own_wins)
+        for j in range(num_active):
+            below[j] = min(1.0, below[j] + mass[j])
+    for j in range(num_active):
+        wins[active[j]] = own_wins[j]
+    return doubt + ROUNDING * (top - floor + 1), num_active * (top - floor + 1)
+
+
+@njit(cache=True)
+def _window(m, p):  # type: ignore[no-untyped-def]
+    """The sums outside of which a binomial law has less than WINDOW_MASS, by Chernoff's bound."""
+    if p <= 0.0:
+        return 0, 0
+    if p >= 1.0:
+        return m, m
+    linear = WINDOW_EXPONENT / 3
+    width = linear + math.sqrt(linear**2 + 2 * m * p * (1.0 - p) * WINDOW_EXPONENT)  # Bernstein's inequality
+    mean = int(m * p)
+    lowest = max(int(m * p - width) - 1, 0)
+    highest = min(int(m * p + width) + 2, m)
+    low = last_inside(mean, lowest - 1, m, p, WINDOW_EXPONENT)
+    high = last_inside(min(mean + 1, m), highest + 1, m, p, WINDOW_EXPONENT)
+    return max(low, lowest), min(high, highest)

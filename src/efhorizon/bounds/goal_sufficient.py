@@ -1,0 +1,74 @@
+"""An m that suffices in a goal MDP with more choices than can be kept, or more lattice points than can be summed."""
+
+from __future__ import annotations
+
+from efhorizon.bounds._goal_choices import MAX_SEQUENCES, GoalChoices, GoalSuccess
+from efhorizon.bounds.exact_horizon import ExactHorizon, Witness
+from efhorizon.bounds.problem import Problem
+
+MAX_M = 10**8
+MAX_POINTS = 1_000_000_000  # lattice points of one m: some minutes
+SCAN_POINTS = 400_000_000  # lattice points over which every smaller m is tried: a minute or so
+PRECISION = 1000  # the search ends when m is known to one part in so many
+_LEFT_OUT = (0.02, 0.002, 0.0002)  # chance of the choices that are left out: as little as a comparison with 1/2 needs
+
+
+def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
+    """An m with which GORP(k, m) succeeds at least half the time in a goal MDP, close above one with which it does not.
+
+    Success is computed from exact laws (`_goal_choices.py`), up to choices that are hardly ever met. m doubles until
+    it suffices, then bisection to one part in a thousand, or to where success cannot be told from 1/2. Smaller m may
+    suffice as well, so this is an upper bound on m_k, unless every smaller m can be tried in passable time.
+    """
+    if problem.mdp.num_actions**k > MAX_SEQUENCES:
+        return _without(k, f"{problem.mdp.num_actions}^{k} sequences are too many to compare one by one")
+    greedy = GoalChoices(problem, k)
+    failing, m = 0, 1
+    while (found := _told_from_half(greedy, m)).low < 0.5:
+        if m >= MAX_M or found.points > MAX_POINTS:
+            return _without(k, f"success stays below 1/2 for every m tried up to {m}; larger m were not tried")
+        failing, m = m, min(2 * m, MAX_M)
+    while m - failing > max(1, m // PRECISION):
+        middle = (m + failing) // 2
+        attempt = _told_from_half(greedy, middle)
+        if attempt.low < 0.5 <= attempt.high:
+            break
+        if attempt.low >= 0.5:
+            m, found = middle, attempt
+        else:
+            failing = middle
+    least = _least(greedy, m, found)
+    m, found = least or (m, found)
+    pair = found.worst_pair
+    witness = Witness(problem.timeline.time_of(pair), int(problem.timeline.states[pair]), found.worst_failure)
+    success, error = (found.low + found.high) / 2, (found.high - found.low) / 2
+    return ExactHorizon(k, m, success, None, error, least is not None, None, witness)
+
+
+def _least(greedy: GoalChoices, m: int, found: GoalSuccess) -> tuple[int, GoalSuccess] | None:
+    """The least m that suffices, up to one that does; None where that takes too long, or one cannot be told."""
+    points = 0
+    for smaller in range(1, m):
+        if points + (m - smaller) * found.points // 2 > SCAN_POINTS:  # a smaller m takes less, mostly
+            return None
+        attempt = _told_from_half(greedy, smaller)
+        points += attempt.points
+        if attempt.low >= 0.5:
+            return smaller, attempt
+        if attempt.high >= 0.5:
+            return None
+    return m, found
+
+
+def _told_from_half(greedy: GoalChoices, m: int) -> GoalSuccess:
+    """Success with as few choices left out as it takes to compare it with 1/2, if that is possible."""
+    found = greedy.success(m, _LEFT_OUT[0])
+    for left_out in _LEFT_OUT[1:]:
+        if found.low >= 0.5 or found.high < 0.5:
+            break
+        found = greedy.success(m, left_out)
+    return found
+
+
+def _without(k: int, reason: str) -> ExactHorizon:
+    return ExactHorizon(k, None, None, None, None, False, reason, None)

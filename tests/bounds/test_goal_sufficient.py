@@ -1,0 +1,138 @@
+"""GORP's success in goal MDPs, computed forward: the exact laws' own figures, by another way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from efhorizon import TabularMDP, examples
+from efhorizon.bounds import effective_horizon as whole
+from efhorizon.bounds import goal_sufficient as search
+from efhorizon.bounds._choice import choices
+from efhorizon.bounds._choice_exact import GreedyChoices, Success
+from efhorizon.bounds._goal_choices import GoalChoices
+from efhorizon.bounds.effective_horizon import effective_horizon
+from efhorizon.bounds.exact_horizon import exact_horizon
+from efhorizon.bounds.goal_sufficient import goal_sufficient_m
+from efhorizon.bounds.problem import Problem, problem
+from efhorizon.planning.returns import return_laws
+
+
+def random_goal_mdp(rng: np.random.Generator) -> TabularMDP:
+    """A walk towards a goal, with as much time as it takes or a little more; some actions go back or end in nothing."""
+    length, num_actions = int(rng.integers(3, 7)), int(rng.integers(2, 5))
+    transitions = np.arange(length)[:, None] + rng.integers(-2, 2, size=(length, num_actions))
+    transitions[:, 0] = np.arange(length) + 1
+    transitions[rng.random(transitions.shape) < 0.1] = -1
+    goal = transitions == length
+    return TabularMDP(
+        np.where(goal, -1, np.maximum(transitions, -1)), np.where(goal, 2.5, 0.0), length + int(rng.integers(4))
+    )
+
+
+def exact_success(given: Problem, k: int, m: int) -> Success:
+    options = choices(given.timeline, k)
+    return GreedyChoices(options, return_laws(given.timeline, options.group_ends, given.policy)).success(m)
+
+
+def goal_problems(count: int) -> list[Problem]:
+    found = (problem(random_goal_mdp(np.random.default_rng(seed))) for seed in range(3 * count))
+    return [given for given in found if given.is_goal_mdp][:count]
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_success_is_that_of_the_exact_laws(k: int) -> None:
+    decided = 0
+    for given in goal_problems(12):
+        greedy = GoalChoices(given, k)
+        for m in (1, 2, 7, 60, 3000):
+            expected, found = exact_success(given, k, m), greedy.success(m, 0.0)
+            assert found.high - found.low < 1e-7
+            assert found.low - 1e-12 <= (expected.low + expected.high) / 2 <= found.high + 1e-12
+            assert found.worst_failure == pytest.approx(expected.failures.max(), abs=1e-9)
+            decided += 0.01 < found.low < 0.99
+    assert decided > 10
+
+
+def test_the_exploration_policy_counts(rng: np.random.Generator) -> None:
+    for given in goal_problems(5):
+        mdp = given.mdp
+        policy = rng.dirichlet(np.ones(mdp.num_actions), size=(mdp.horizon, mdp.num_states))
+        other = problem(mdp, policy=policy)
+        found, expected = GoalChoices(other, 1).success(5, 0.0), exact_success(other, 1, 5)
+        assert found.low - 1e-12 <= expected.low <= found.high + 1e-12
+
+
+@pytest.mark.parametrize("left_out", [0.3, 0.05, 0.001])
+def test_what_is_left_out_widens_the_bounds_and_no_more(left_out: float) -> None:
+    widened = 0
+    for given in goal_problems(12):
+        greedy = GoalChoices(given, 1)
+        for m in (1, 4, 20):
+            whole, part = greedy.success(m, 0.0), greedy.success(m, left_out)
+            assert part.low - 1e-12 <= whole.low <= whole.high <= part.high + 1e-12
+            assert part.high - part.low <= left_out + 1e-8
+            assert part.points <= whole.points
+            widened += part.high - part.low > 1e-6
+    assert widened > 3 or left_out < 0.01
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_the_least_m_is_the_exact_one(k: int) -> None:
+    several = 0
+    for given in goal_problems(12):
+        expected, found = exact_horizon(given.timeline, k), goal_sufficient_m(given, k)
+        assert expected.smallest_m_verified
+        assert found.smallest_m_verified
+        assert found.m == expected.m
+        several += (found.m or 0) > 3
+    assert several >= 2
+
+
+def test_without_time_to_try_every_m_it_is_an_upper_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem(examples.sparse_rewards(8, 3))
+    exact = exact_horizon(given.timeline, 1)
+    assert exact.m is not None
+    assert exact.m > 1000
+    monkeypatch.setattr(search, "SCAN_POINTS", 0)
+    found = goal_sufficient_m(given, 1)
+    assert found.m is not None
+    assert not found.smallest_m_verified
+    assert exact.m <= found.m <= exact.m * (1 + 1 / search.PRECISION) + 1
+    assert found.success_probability is not None
+    assert found.error is not None
+    assert found.success_probability - found.error >= 0.5
+
+
+def test_where_no_m_is_found_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MAX_M", 100)
+    found = goal_sufficient_m(problem(examples.sparse_rewards(8, 3)), 1)
+    assert found.m is None
+    assert found.reason == "success stays below 1/2 for every m tried up to 100; larger m were not tried"
+    assert "too many" in str(goal_sufficient_m(problem(examples.sparse_rewards(8, 3)), 7).reason)
+
+
+def test_only_goal_mdps_without_discount_are_taken() -> None:
+    with pytest.raises(ValueError, match="only in a goal MDP"):
+        GoalChoices(problem(examples.dense_rewards(3)), 1)
+    with pytest.raises(ValueError, match="only in a goal MDP"):
+        GoalChoices(problem(examples.sparse_rewards(3), gamma=0.9), 1)
+
+
+def test_a_reward_that_cannot_be_met_is_not_the_goal() -> None:
+    transitions = np.array([[1, 0], [-1, 0], [-1, -1]])  # nothing leads to state 2, which would pay more
+    rewards = np.array([[0.0, 0.0], [1.0, 0.0], [9.0, 9.0]])
+    given = problem(TabularMDP(transitions, rewards, 4))
+    expected = exact_success(given, 1, 3)
+    found = GoalChoices(given, 1).success(3, 0.0)
+    assert found.low - 1e-12 <= expected.low <= found.high + 1e-12
+
+
+def test_the_effective_horizon_is_the_same_by_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    for given in goal_problems(6):
+        expected = effective_horizon(given)
+        with monkeypatch.context() as patch:
+            patch.setattr(whole, "MAX_KEPT_SEQUENCES", 0)
+            found = effective_horizon(problem(given.mdp))
+        assert (found.value, found.k, found.m, found.kind) == (expected.value, expected.k, expected.m, expected.kind)
+        assert "left out" in str(found.by_k[0].upper_reason)
