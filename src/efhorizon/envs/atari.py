@@ -1,12 +1,15 @@
 """Atari 2600 games on the real Arcade Learning Environment (ale-py): one life, no sticky actions, fixed seeds.
 
 A snapshot is `ALEInterface.cloneState()` without the random generator of sticky actions, which nothing here reads: half
-the bytes and half the time of the full clone, and the same states (freeway_10_fs30: 399).
+the bytes and half the time of the full clone, and the same states (freeway_10_fs30: 399). A digest of the screen
+follows.
 
-ALE leaves two things out of a snapshot. Both matter, and both are handled here:
+ALE leaves two things out of its state. Both matter, and both are handled here:
 
 - The screen. After a restore ALE goes on showing what it drew last, so `screen()` refuses to answer between `set_state`
-  and the next `step` (the start state's screen is kept, so it is known after `reset`).
+  and the next `step` (the start state's screen is kept, so it is known after `reset`). Nor does the state tell what
+  the screen shows: a frame may be drawn from memory that has changed at its end. In Kangaroo one state comes with two
+  screens after nine steps, and a table that held one of them for both was not exact. Hence the digest.
 - Whether the last frame was finished. A game that runs 25,000 instructions without a vertical sync leaves its frame
   unfinished, and the next `act` goes on with it. This flag is not restored, so a restored state continues as the state
   did that was left before, and ALE may write outside its frame buffer (its pull requests 732 and 739). Q*bert starts in
@@ -27,6 +30,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 from efhorizon.envs._ntsc_palette import PALETTE
@@ -38,10 +42,11 @@ FINAL_NOOP_FRAMES = 200  # Appendix E.1: Skiing counts missed gates late, so its
 GREY_FRAME_SIZE = 84
 _NOOP = 0
 
-# Layout of a serialised state: six integers, the length of the emulator's part, then this with its own length first.
+# Layout of a snapshot: six integers, length of the emulator's part, this part with its own length first, the digest.
 _MD5_SLICE = slice(32, 64)
 _LENGTH_OFFSET = 24
-_BYTES_AROUND_EMULATOR_STATE = 36
+_DIGEST_BYTES = 16
+_BYTES_AROUND_EMULATOR_STATE = 36 + _DIGEST_BYTES
 _TIA_MARK = struct.pack("<i", 3) + b"TIA"  # the video chip's part
 _SCANLINES = struct.Struct("<ii")  # of the last frame that was finished, and since the current one began
 _SCANLINES_OFFSET = len(_TIA_MARK) + 5 * 4
@@ -72,7 +77,7 @@ class AtariSimulator:
         self._ale.setInt("max_num_frames_per_episode", 0)
         self._restored_state: bytes | None = None  # what the emulator's screen does not show yet
         self._power_on()
-        self._start_state: bytes = self._ale.cloneState().serialize()
+        self._start_state: bytes = self._snapshot()
         self._start_screen: Screen = self._ale.getScreen()
         self._start_grey: NDArray[np.uint8] = self._ale.getScreenGrayscale()
         # Counted from the end: before it the emulator's random generator is stored as text of changing length.
@@ -112,7 +117,9 @@ class AtariSimulator:
         return Transition(float(reward), terminated)
 
     def get_state(self) -> bytes:
-        state: bytes = self._ale.cloneState().serialize()
+        if self._restored_state is not None:
+            return self._restored_state
+        state = self._snapshot()
         self._unfinished = self._frame_is_unfinished(state)
         return state
 
@@ -125,7 +132,7 @@ class AtariSimulator:
                 self._power_on()
                 self._unfinished = True
                 return
-            self._restorable_state, self._ale_state = state, self._state_type(state)
+            self._restorable_state, self._ale_state = state, self._state_type(state[:-_DIGEST_BYTES])
         self._finish_frame()
         self._ale.restoreState(self._ale_state)
         self._unfinished = False
@@ -159,6 +166,11 @@ class AtariSimulator:
         self._ale.reset_game()
         self._untouched = True
         self._restored_state = None
+
+    def _snapshot(self) -> bytes:
+        """The emulator's state and what it shows."""
+        state: bytes = self._ale.cloneState().serialize()
+        return state + xxhash.xxh3_128_digest(self._ale.getScreen())
 
     def _play(self, ale_action: int, num_frames: int) -> tuple[int, bool]:
         """The reward of some frames, and whether a life was lost in any of them.
