@@ -26,6 +26,7 @@ from efhorizon.planning.rewards import ROUNDING
 from efhorizon.planning.values import policy_values
 
 MAX_SEQUENCES = 1 << 10  # A^k that are compared one by one
+MAX_WINDOW = 1 << 22  # lattice points of one law; a choice that needs more is as good as left out
 _PARALLEL_FROM = 64  # choices
 
 
@@ -52,9 +53,10 @@ class GoalChoices:
         pays = mdp.reward_values == problem.rewards[-1]
         values = policy_values(line, problem.policy)
         self._timeline, self._optimal, self._k = line, problem.optimal, k
-        self._chances = values.numbers / values.scale.units[pays].max()  # [P], to reach the goal from here
+        # [P], to reach the goal from here; 1 is left to actions that reach it at once, for it has no rounding error
+        self._chances = np.minimum(values.numbers / values.scale.units[pays].max(), np.nextafter(1.0, 0.0))
         self._pays = pays[mdp.reward_codes]  # [S, A]
-        self._relative_error = 4 * relative_error(line)
+        self._relative_error = 4 * relative_error(line)  # half of it is for chances that are taken as equal
 
     def success(self, m: int, max_left_out: float) -> GoalSuccess:
         """Success within `max_left_out`, and rounding: choices of at most that chance together are left out."""
@@ -140,7 +142,7 @@ def _goal_choices(  # type: ignore[no-untyped-def]
         chances = np.empty(len(p))
         n = 0
         for i in range(len(p)):
-            if i == 0 or p[order[i]] != p[order[i - 1]]:
+            if n == 0 or p[order[i]] - chances[n - 1] > 0.5 * relative_error * p[order[i]]:
                 chances[n] = p[order[i]]
                 n += 1
             group[order[i]] = n - 1
@@ -191,7 +193,8 @@ def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore
     doubt = 0.0
     for i in range(n):
         length = last[i] - first[i] + 1
-        doubt += counts[i] * (m * relative_error * chances[i] + WINDOW_MASS + (10 * length + 4) * ROUNDING)
+        wrong = _distance(m, chances[i], relative_error * chances[i])
+        doubt += counts[i] * (wrong + WINDOW_MASS + (10 * length + 4) * ROUNDING)
         if last[i] >= floor:
             active[num_active] = i
             num_active += 1
@@ -200,6 +203,8 @@ def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore
     if num_active == 1:
         wins[active[0]] = 1.0 / counts[active[0]]
         return doubt, 1
+    if longest > MAX_WINDOW:
+        return 1.0, 1
     masses = np.empty((num_active, longest))
     mass = np.empty(num_active)
     below = np.zeros(num_active)
@@ -224,6 +229,17 @@ def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore
     for j in range(num_active):
         wins[active[j]] = own_wins[j]
     return doubt + ROUNDING * (top - floor + 1), num_active * (top - floor + 1)
+
+
+@njit(cache=True)
+def _distance(m, p, difference):  # type: ignore[no-untyped-def]
+    """A bound on the total variation distance of binomial laws whose chances differ by so much.
+
+    m differences add up; and by Pinsker's inequality it is at most sqrt(K / 2), K <= m difference^2 / (p (1 - p)).
+    """
+    if p <= 0.0 or p >= 1.0:  # these are exact
+        return 0.0
+    return min(1.0, m * difference, difference * math.sqrt(m / (2 * p * (1.0 - p))))
 
 
 @njit(cache=True)

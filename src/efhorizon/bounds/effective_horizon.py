@@ -13,7 +13,7 @@ from efhorizon.bounds.problem import Problem, effective_horizon_of
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 
-MAX_KEPT_SEQUENCES = 1 << 22  # of all choices: a gigabyte or two, and some minutes
+MAX_KEPT_SEQUENCES = 1 << 20  # of all choices: some minutes
 
 
 @dataclass(frozen=True)
@@ -114,16 +114,16 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
 def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
     """What the laws of returns show: the exact m or one that suffices, and Appendix C's bound where it can add to that.
 
-    Goal MDPs have a way of their own where there are too many sequences to keep, or exact laws give no m.
+    Goal MDPs have a way of their own where there are too many sequences to keep, or the least m was not found.
     """
     returns_are_coins = problem.exact and problem.is_goal_mdp and problem.gamma == 1.0
     num_sequences = int(problem.optimal.reached.sum()) * problem.mdp.num_actions**k
     if returns_are_coins and num_sequences > MAX_KEPT_SEQUENCES:
         return goal_sufficient_m(problem, k), _no_appendix_c(k, f"left out: {num_sequences:,} action sequences")
     exact = _exact(problem, k)
-    if returns_are_coins and exact.m is None:
+    if returns_are_coins and not exact.smallest_m_verified:
         sufficient = goal_sufficient_m(problem, k)
-        if sufficient.m is not None:
+        if sufficient.m is not None and (exact.m is None or sufficient.m <= exact.m):
             return sufficient, _no_appendix_c(k, f"left out: m = {sufficient.m} suffices by exact laws")
     return exact, appendix_c_bound(
         problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, sufficient_m=exact.m

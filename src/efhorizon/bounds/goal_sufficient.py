@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from efhorizon.bounds._goal_choices import MAX_SEQUENCES, GoalChoices, GoalSuccess
 from efhorizon.bounds.exact_horizon import ExactHorizon, Witness
 from efhorizon.bounds.problem import Problem
 
-MAX_M = 10**8
+MAX_M = 10**18
 MAX_POINTS = 1_000_000_000  # lattice points of one m: some minutes
 SCAN_POINTS = 400_000_000  # lattice points over which every smaller m is tried: a minute or so
 PRECISION = 1000  # the search ends when m is known to one part in so many
@@ -14,11 +16,11 @@ _LEFT_OUT = (0.02, 0.002, 0.0002)  # chance of the choices that are left out: as
 
 
 def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
-    """An m with which GORP(k, m) succeeds at least half the time in a goal MDP, close above one with which it does not.
+    """An m with which GORP(k, m) succeeds at least half the time in a goal MDP, close above one that was not seen to.
 
-    Success is computed from exact laws (`_goal_choices.py`), up to choices that are hardly ever met. m doubles until
-    it suffices, then bisection to one part in a thousand, or to where success cannot be told from 1/2. Smaller m may
-    suffice as well, so this is an upper bound on m_k, unless every smaller m can be tried in passable time.
+    Success is computed from exact laws (`_goal_choices.py`), up to choices that are hardly ever met. m grows by a
+    factor of 4 until it suffices, then bisection to one part in a thousand. Smaller m may suffice as well, so this is
+    an upper bound on m_k, unless every smaller m can be tried soon.
     """
     if problem.mdp.num_actions**k > MAX_SEQUENCES:
         return _without(k, f"{problem.mdp.num_actions}^{k} sequences are too many to compare one by one")
@@ -27,15 +29,13 @@ def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
     while (found := _told_from_half(greedy, m)).low < 0.5:
         if m >= MAX_M or found.points > MAX_POINTS:
             return _without(k, f"success stays below 1/2 for every m tried up to {m}; larger m were not tried")
-        failing, m = m, min(2 * m, MAX_M)
+        failing, m = m, min(4 * m, MAX_M)
     while m - failing > max(1, m // PRECISION):
-        middle = (m + failing) // 2
+        middle = (m + failing) // 2 if m <= 2 * failing else max(failing + 1, math.isqrt(m * failing))
         attempt = _told_from_half(greedy, middle)
-        if attempt.low < 0.5 <= attempt.high:
-            break
         if attempt.low >= 0.5:
             m, found = middle, attempt
-        else:
+        else:  # or cannot be told from 1/2, and does not count either
             failing = middle
     least = _least(greedy, m, found)
     m, found = least or (m, found)
