@@ -125,6 +125,21 @@ def test_chances_that_differ_by_rounding_only_count_as_equal() -> None:
     assert found.points < 100, "no lattice is summed over where one group is left"
 
 
+def test_a_choice_whose_laws_are_too_long_is_as_good_as_left_out() -> None:
+    """At the start one action wins with chance 1/2, the other with 2^-20 more: their laws overlap even at m = 10^13."""
+    depth = 19
+    transitions = [[1, 2], [-1, -1], [-1, 3]] + [[4 + i, -1] for i in range(depth)]
+    rewards = np.zeros((len(transitions), 2))
+    rewards[1, 0] = rewards[2, 0] = rewards[-1, 0] = 1.0
+    transitions[-1] = [-1, -1]
+    given = problem(TabularMDP(np.array(transitions), rewards, len(transitions)))
+    assert given.is_goal_mdp
+    greedy = GoalChoices(given, 1)
+    told, untold = greedy.success(1000, 0.0), greedy.success(10**13, 0.0)
+    assert told.high - told.low < 1e-6
+    assert (untold.low, untold.high) == (0.0, 1.0)
+
+
 def test_the_distance_of_binomial_laws_is_bounded() -> None:
     for m, p, difference in ((50, 0.3, 0.01), (400, 0.02, 0.001), (1000, 0.5, 1e-4), (30, 0.97, 0.005)):
         points = np.arange(m + 1)
@@ -149,11 +164,29 @@ def test_a_reward_that_cannot_be_met_is_not_the_goal() -> None:
     assert expected.low <= found.high
 
 
-def test_the_effective_horizon_is_the_same_by_either_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_effective_horizon_is_that_of_the_exact_laws() -> None:
     for given in goal_problems(6):
-        expected = effective_horizon(given)
-        with monkeypatch.context() as patch:
-            patch.setattr(whole, "MAX_KEPT_SEQUENCES", 0)
-            found = effective_horizon(problem(given.mdp))
-        assert (found.value, found.k, found.m, found.kind) == (expected.value, expected.k, expected.m, expected.kind)
-        assert "left out" in str(found.by_k[0].upper_reason)
+        found = effective_horizon(given)
+        exact = [exact_horizon(given.timeline, k) for k in range(1, 4)]
+        assert [entry.exact_m for entry in found.by_k] == [each.m for each in exact]
+
+
+def test_of_many_sequences_none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = goal_problems(1)[0]
+    monkeypatch.setattr(whole, "MAX_SEQUENCES_BESIDE_EXACT", 0)
+    for entry in effective_horizon(given).by_k:
+        assert entry.exact_m is not None
+        assert "left out" in str(entry.upper_reason)
+
+
+def test_a_success_of_one_half_is_not_decided_by_rounding() -> None:
+    """With m = 1 the right one of three actions wins with chance 1/4, else it is drawn: 1/4 + 3/4 1/3 = 1/2."""
+    policy = np.array([[1 / 3] * 3, [0.25, 0.375, 0.375], [1 / 3] * 3])
+    transitions = np.array([[1, 2, 2], [-1, -1, -1], [-1, -1, -1]])
+    rewards = np.array([[0.0] * 3, [1.0, 0.0, 0.0], [0.0] * 3])
+    given = problem(TabularMDP(transitions, rewards, 2), policy=policy)
+    found = GoalChoices(given, 1).success(1, 0.0)
+    assert found.low < 0.5 <= found.high
+    entry = effective_horizon(given).by_k[0]
+    assert (entry.exact_m, entry.upper_m) == (None, 2)
+    assert "too close to 1/2" in str(entry.exact_reason)

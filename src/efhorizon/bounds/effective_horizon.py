@@ -8,12 +8,13 @@ from typing import Any, Literal
 from efhorizon.bounds.appendix_c import AppendixCBound, appendix_c_bound
 from efhorizon.bounds.exact_horizon import ExactHorizon, exact_horizon
 from efhorizon.bounds.goal_horizon import goal_horizon
-from efhorizon.bounds.goal_sufficient import goal_sufficient_m
+from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
 from efhorizon.bounds.problem import Problem, effective_horizon_of
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 
-MAX_KEPT_SEQUENCES = 1 << 20  # of all choices: some minutes
+MAX_SEQUENCES = 1 << 22  # of all choices, to keep in a goal MDP: some minutes
+MAX_SEQUENCES_BESIDE_EXACT = 1 << 18  # to bound m by Appendix C as well where exact laws give one: some seconds
 
 
 @dataclass(frozen=True)
@@ -114,26 +115,30 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
 def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
     """What the laws of returns show: the exact m or one that suffices, and Appendix C's bound where it can add to that.
 
-    Goal MDPs have a way of their own where there are too many sequences to keep, or the least m was not found.
+    Goal MDPs have a quicker way of their own, which keeps no sequences; but an m at which success is 1/2 to all digits
+    is decided in fractions.
     """
-    returns_are_coins = problem.exact and problem.is_goal_mdp and problem.gamma == 1.0
     num_sequences = int(problem.optimal.reached.sum()) * problem.mdp.num_actions**k
-    if returns_are_coins and num_sequences > MAX_KEPT_SEQUENCES:
-        return goal_sufficient_m(problem, k), _no_appendix_c(k, f"left out: {num_sequences:,} action sequences")
+    if problem.exact and problem.is_goal_mdp and problem.gamma == 1.0:
+        found = goal_sufficient_m(problem, k)
+        if num_sequences > MAX_SEQUENCES_BESIDE_EXACT and (found.m is not None or num_sequences > MAX_SEQUENCES):
+            return found, _no_appendix_c(k, f"left out: {num_sequences:,} action sequences would take long")
+        if found.smallest_m_verified or found.reason == NOT_TRIED:
+            return found, _appendix_c(problem, k, found.m)
     exact = _exact(problem, k)
-    if returns_are_coins and not exact.smallest_m_verified:
-        sufficient = goal_sufficient_m(problem, k)
-        if sufficient.m is not None and (exact.m is None or sufficient.m <= exact.m):
-            return sufficient, _no_appendix_c(k, f"left out: m = {sufficient.m} suffices by exact laws")
-    return exact, appendix_c_bound(
-        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, sufficient_m=exact.m
-    )
+    return exact, _appendix_c(problem, k, exact.m)
 
 
 def _exact(problem: Problem, k: int) -> ExactHorizon:
     if not problem.exact:
         return ExactHorizon(k, None, None, None, None, False, "not asked for", None)
     return exact_horizon(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)
+
+
+def _appendix_c(problem: Problem, k: int, sufficient_m: int | None) -> AppendixCBound:
+    return appendix_c_bound(
+        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, sufficient_m=sufficient_m
+    )
 
 
 def _no_appendix_c(k: int, reason: str) -> AppendixCBound:

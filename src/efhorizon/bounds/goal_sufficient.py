@@ -12,7 +12,13 @@ MAX_M = 10**18
 MAX_POINTS = 1_000_000_000  # lattice points of one m: some minutes
 SCAN_POINTS = 400_000_000  # lattice points over which every smaller m is tried: a minute or so
 PRECISION = 1000  # the search ends when m is known to one part in so many
-_LEFT_OUT = (0.02, 0.002, 0.0002)  # chance of the choices that are left out: as little as a comparison with 1/2 needs
+NOT_TRIED = "not every smaller m was tried"
+_LEFT_OUT = (
+    0.02,
+    0.002,
+    0.0002,
+    0.00002,
+)  # chance of the choices that are left out: as little as a comparison with 1/2 needs
 
 
 def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
@@ -37,27 +43,26 @@ def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
             m, found = middle, attempt
         else:  # or cannot be told from 1/2, and does not count either
             failing = middle
-    least = _least(greedy, m, found)
-    m, found = least or (m, found)
+    m, found, reason = _least(greedy, m, found)
     pair = found.worst_pair
     witness = Witness(problem.timeline.time_of(pair), int(problem.timeline.states[pair]), found.worst_failure)
     success, error = (found.low + found.high) / 2, (found.high - found.low) / 2
-    return ExactHorizon(k, m, success, None, error, least is not None, None, witness)
+    return ExactHorizon(k, m, success, None, error, reason is None, reason, witness)
 
 
-def _least(greedy: GoalChoices, m: int, found: GoalSuccess) -> tuple[int, GoalSuccess] | None:
-    """The least m that suffices, up to one that does; None where that takes too long, or one cannot be told."""
+def _least(greedy: GoalChoices, m: int, found: GoalSuccess) -> tuple[int, GoalSuccess, str | None]:
+    """The least m that suffices, up to one that does; or that one, and why it need not be the least."""
     points = 0
     for smaller in range(1, m):
         if points + (m - smaller) * found.points // 2 > SCAN_POINTS:  # a smaller m takes less, mostly
-            return None
+            return m, found, NOT_TRIED
         attempt = _told_from_half(greedy, smaller)
         points += attempt.points
         if attempt.low >= 0.5:
-            return smaller, attempt
+            return smaller, attempt, None
         if attempt.high >= 0.5:
-            return None
-    return m, found
+            return m, found, f"the success probability at m = {smaller} is too close to 1/2 to be told apart from it"
+    return m, found, None
 
 
 def _told_from_half(greedy: GoalChoices, m: int) -> GoalSuccess:
