@@ -173,7 +173,7 @@ def test_the_effective_horizon_is_that_of_the_exact_laws() -> None:
 
 def test_of_many_sequences_none_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     given = goal_problems(1)[0]
-    monkeypatch.setattr(whole, "MAX_SEQUENCES_BESIDE_EXACT", 0)
+    monkeypatch.setattr(whole, "MAX_WORK_BESIDE_EXACT", 0)
     for entry in effective_horizon(given).by_k:
         assert entry.exact_m is not None
         assert "left out" in str(entry.upper_reason)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 
 MAX_SEQUENCES = 1 << 22  # of all choices, to keep in a goal MDP: some minutes
-MAX_SEQUENCES_BESIDE_EXACT = 1 << 18  # to bound m by Appendix C as well where exact laws give one: some seconds
+MAX_WORK_BESIDE_EXACT = 1 << 22  # sequences times standard deviations of their sums, to do Appendix C as well: seconds
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,8 @@ def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
     num_sequences = int(problem.optimal.reached.sum()) * problem.mdp.num_actions**k
     if problem.exact and problem.is_goal_mdp and problem.gamma == 1.0:
         found = goal_sufficient_m(problem, k)
-        if num_sequences > MAX_SEQUENCES_BESIDE_EXACT and (found.m is not None or num_sequences > MAX_SEQUENCES):
+        work = num_sequences * math.isqrt(found.m or 1)
+        if num_sequences > MAX_SEQUENCES or (found.m is not None and work > MAX_WORK_BESIDE_EXACT):
             return found, _no_appendix_c(k, f"left out: {num_sequences:,} action sequences would take long")
         if found.smallest_m_verified or found.reason == NOT_TRIED:
             return found, _appendix_c(problem, k, found.m)
