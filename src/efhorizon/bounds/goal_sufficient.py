@@ -11,7 +11,8 @@ from efhorizon.bounds.problem import Problem
 MAX_M = 10**18
 MAX_POINTS = 1_000_000_000  # lattice points of one m: some minutes
 SCAN_POINTS = 400_000_000  # lattice points over which every smaller m is tried: a minute or so
-PRECISION = 1000  # the search ends when m is known to one part in so many
+CHEAP_POINTS = 1_000_000  # of one m: then the search goes on until two neighbouring m are told apart
+PRECISION = 1000  # else it ends when m is known to one part in so many
 NOT_TRIED = "not every smaller m was tried"
 _LEFT_OUT = (
     0.02,
@@ -36,7 +37,7 @@ def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
         if m >= MAX_M or found.points > MAX_POINTS:
             return _without(k, f"success stays below 1/2 for every m tried up to {m}; larger m were not tried")
         failing, m = m, min(4 * m, MAX_M)
-    while m - failing > max(1, m // PRECISION):
+    while m - failing > (1 if found.points < CHEAP_POINTS else max(1, m // PRECISION)):
         middle = (m + failing) // 2 if m <= 2 * failing else max(failing + 1, math.isqrt(m * failing))
         attempt = _told_from_half(greedy, middle)
         if attempt.low >= 0.5:
