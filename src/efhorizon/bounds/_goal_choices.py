@@ -28,6 +28,7 @@ from efhorizon.planning.values import policy_values
 MAX_SEQUENCES = 1 << 10  # A^k that are compared one by one
 MAX_WINDOW = 1 << 22  # lattice points of one law; a choice that needs more is as good as left out
 _PARALLEL_FROM = 64  # choices
+_POINTS_A_LAYER = 1000  # what the loop over times takes, in lattice points
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class GoalSuccess:
     high: float
     worst_pair: int
     worst_failure: float  # chance to take the first action that is not optimal at that pair
-    points: int  # lattice points that were summed over, a measure of the work
+    points: int  # lattice points summed over and sequences compared: a measure of the work
 
 
 class GoalChoices:
@@ -76,7 +77,7 @@ class GoalChoices:
                 met + layer.start, layer.stop, weights, chances, self._optimal.actions, line.successors, reach, failures
             )
             doubt += float(weights @ doubts)
-            points += int(work.sum())
+            points += int(work.sum()) + _POINTS_A_LAYER
             if len(met) and failures.max() > worst[1]:
                 worst = int(met[failures.argmax()]) + layer.start, float(failures.max())
             if not len(reach):
@@ -148,7 +149,8 @@ def _goal_choices(  # type: ignore[no-untyped-def]
             group[order[i]] = n - 1
             counts[n - 1] += 1.0
         wins = np.zeros(n)
-        doubts[row], work[row] = _binomial_wins(m, n, chances, counts, relative_error, wins)
+        doubts[row], points = _binomial_wins(m, n, chances, counts, relative_error, wins)
+        work[row] = points + len(p)
         total = 0.0
         for i in range(len(p)):
             out[row, i // num_actions ** (k - 1)] += wins[group[i]]
