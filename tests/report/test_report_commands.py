@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import shutil
 import socket
 import threading
 from collections.abc import Iterator
@@ -37,6 +38,14 @@ def test_report_as_json_with_notes_on_stderr(tmp_path: Path, capsys: pytest.Capt
     assert Path(content["index"]).is_file()
     assert any("0-start.png: no such picture" in note for note in content["notes"])
     assert "no such picture" in captured.err
+
+
+def test_a_study_without_pictures_says_so_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write_study(tmp_path / "study", Shape(num_mdps=3, num_seeds=1))
+    shutil.rmtree(study / "pictures")
+    assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
+    notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "picture" in note]
+    assert notes == ["no pictures of states: only the folder of a whole study has them, exports do not"]
 
 
 def test_report_opens_the_browser_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from efhorizon.evaluation.source import StudyData, study_data
 from efhorizon.evaluation.tables import Tables, all_tables
 from efhorizon.report.entries import Entry, study_entries
 from efhorizon.report.front_page import front_page
+from efhorizon.report.images import FOLDER as PICTURES
 from efhorizon.report.images import Picture, study_picture
 from efhorizon.report.listing_page import listing_page
 from efhorizon.report.marker import check_replaceable, write_marker
@@ -94,9 +95,12 @@ class _Site:
 def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[Entry]) -> list[str]:
     """A page for each MDP; returns what was wrong with pictures."""
     notes = []
+    has_pictures = (data.path / PICTURES).is_dir()
+    if not has_pictures and any(_named_pictures(entry) for entry in entries):
+        notes.append("no pictures of states: only the folder of a whole study has them, exports do not")
     for number, entry in enumerate(entries):
         pictures: dict[str, str] = {}
-        for kind, given in _named_pictures(entry):
+        for kind, given in _named_pictures(entry) if has_pictures else []:
             try:
                 picture = study_picture(data.path, given)
                 _check_frames(entry, given, picture)
