@@ -76,13 +76,12 @@ class GoalChoices:
             success += _move_on(
                 met + layer.start, layer.stop, weights, chances, self._optimal.actions, line.successors, reach, failures
             )
-            doubt += float(weights @ doubts)
+            doubt += float(weights @ doubts) + 4 * chances.size * ROUNDING  # each share is rounded, and so is each sum
             points += int(work.sum()) + _POINTS_A_LAYER
             if len(met) and failures.max() > worst[1]:
                 worst = int(met[failures.argmax()]) + layer.start, float(failures.max())
             if not len(reach):
                 break
-        doubt += line.num_pairs.bit_length() * line.mdp.horizon * ROUNDING  # of the sums here
         return GoalSuccess(
             low=max(0.0, success - doubt),
             high=min(1.0, success + max(0.0, left_out) + doubt),

@@ -106,7 +106,7 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
         upper_m=upper[0] if upper else None,
         theorem_m=theorem.m,
         method=method,
-        exact_reason=exact.reason if exact.m is None or exact_m is not None else "not every smaller m was tried",
+        exact_reason=exact.reason or (None if exact.smallest_m_verified else NOT_TRIED),
         upper_reason=tight.reason,
         theorem_reason=theorem.reason,
         witness=exact.witness if exact_m is not None else upper[2] if upper else None,
