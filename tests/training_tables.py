@@ -69,15 +69,18 @@ def channels_first(observations: np.ndarray) -> np.ndarray:
     return observations.transpose(0, 3, 1, 2) if observations.ndim == 4 else observations
 
 
-def walk_table(size: int = 4, horizon: int = 12) -> ObservedTable:
-    """A walk on 0 .. size - 1: left, stay, right; stepping off the right end pays 1 and ends the episode."""
+def walk_table(size: int = 4, horizon: int = 12, *, is_seen: bool = False) -> ObservedTable:
+    """A walk on 0 .. size - 1: left, stay, right; stepping off the right end pays 1 and ends the episode.
+
+    The place is shown as a flat vector, or as an image with one bright column.
+    """
     positions = np.arange(size)
     transitions = np.stack([np.maximum(positions - 1, 0), positions, positions + 1], axis=1)
     transitions[-1, 2] = -1
     units = (transitions == -1).astype(np.int32)
     return ObservedTable(
         id="walk",
-        suite="minigrid",
+        suite="procgen" if is_seen else "minigrid",
         transitions=transitions.astype(np.int32),
         rewards=units.astype(np.float32),
         reward_units=units,
@@ -85,6 +88,13 @@ def walk_table(size: int = 4, horizon: int = 12) -> ObservedTable:
         horizon=horizon,
         state=positions.astype(np.int32),
         observation=positions.astype(np.int32),
-        seen=merged_columns(np.eye(size, dtype=np.uint8)),
+        seen=_bright_columns(size) if is_seen else merged_columns(np.eye(size, dtype=np.uint8)),
         optimal_units=1,
     )
+
+
+def _bright_columns(size: int) -> ImageStacks:
+    frames = np.zeros((size, 36, 36, 3), np.uint8)
+    for place in range(size):
+        frames[place, :, place * 36 // size : (place + 1) * 36 // size] = 255
+    return ImageStacks(frames, np.arange(size, dtype=np.int32)[:, None])

@@ -25,7 +25,7 @@ import jax.numpy as jnp
 
 from efhorizon.agents import dqn, ppo
 from efhorizon.agents.forward import Sight
-from efhorizon.agents.networks import Network, adam_start, adam_step, network_for, observation_array
+from efhorizon.agents.networks import Network, adam_start, adam_step, network_for
 
 GRIDWORLD = "MiniGrid-Empty-5x5-v0"
 GAMMA = 0.9
@@ -61,10 +61,9 @@ def imitating(table: ObservedTable, kind: Any) -> np.ndarray:
     sight = Sight.of(table, kind)
     wanted = np.zeros((table.num_observations, table.num_actions), np.float32)
     wanted[table.observation] = discounted_qs(table) * (10 if kind == "actor_critic" else 1)
-    shown = observation_array(table)
 
     def loss(theta: Any) -> Any:
-        outputs = sight.network.outputs(sight.network.unpacked(theta), shown)
+        outputs = sight.network.outputs(sight.network.unpacked(theta), sight.observations)
         return ((outputs[0] if kind == "actor_critic" else outputs) - wanted) ** 2 @ np.ones(table.num_actions)
 
     def step(carry: Any, _: Any) -> Any:

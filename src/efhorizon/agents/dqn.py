@@ -9,7 +9,7 @@ A transition is a few bits here: node, action and whether the horizon ended the 
 the buffer, and the table knows the rest. The target network changes every `target_interval` steps only, so the largest
 target value of every observation is kept with it wherever the table shows few enough of them.
 
-Two learners do this: `dqn_flat` with an MLP, compiled by Numba, and `dqn_images` with a CNN, in JAX.
+Two learners do this: `dqn_flat` with an MLP, compiled by Numba, and `dqn_images` with a CNN, in torch.
 """
 
 from __future__ import annotations
@@ -46,6 +46,11 @@ class DQNSettings:
     train_every: int = 4  # timesteps between gradient steps; learning starts with the first four
     max_gradient_norm: float = 10.0
     adam_epsilon: float = 1e-8  # torch's default
+
+    def epsilon(self, step: int) -> float:
+        """The chance of a random action after `step` timesteps. Stable-Baselines3 takes its first action greedily."""
+        share = step / (self.schedule_steps * self.exploration_fraction)
+        return 0.0 if step == 0 else 1.0 + min(share, 1.0) * (self.final_epsilon - 1.0)
 
     def keeps_values(self, num_observations: int) -> bool:
         """Whether keeping all target values is cheaper than computing those of the minibatches until the next copy."""

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.agents.observations import FlatColumns, ImageStacks, ObservedTable
+from efhorizon.agents.observations import FlatColumns, ObservedTable
 
 HIDDEN = 64  # units of both hidden layers, SB3's default
 CNN_FEATURES = 512
@@ -88,12 +88,8 @@ class Network:
         return jnp.concatenate([jnp.ravel(parameters[name]) for name in self.shapes])
 
     def outputs(self, parameters: Parameters, observations: Array) -> Any:
-        """Flat columns [B, G] or images uint8 [B, H, W, C] to outputs."""
-        if self.flat is not None:
-            features = {tower: _mlp(parameters, tower, observations) for tower in self._towers}
-        else:
-            shared = _nature_cnn(parameters, observations)
-            features = dict.fromkeys(self._towers, shared)
+        """Flat columns [B, G] to outputs; what images give is computed in `images`."""
+        features = {tower: _mlp(parameters, tower, observations) for tower in self._towers}
         heads = {
             tower: feature @ parameters[f"{tower}.out.w"] + parameters[f"{tower}.out.b"]
             for tower, feature in features.items()
@@ -211,11 +207,6 @@ def network_for(kind: Literal["actor_critic", "q"], table: ObservedTable) -> Net
     return Network(kind, table.num_actions, None, (height, width, channels * table.seen.stacks.shape[1]))
 
 
-def observation_array(table: ObservedTable) -> Array:
-    """All distinct observations as the network takes them: [U, G] or uint8 [U, H, W, C]."""
-    return jnp.asarray(table.seen.images() if isinstance(table.seen, ImageStacks) else table.seen.values)
-
-
 class Adam(NamedTuple):
     """State of the optimiser."""
 
@@ -248,43 +239,6 @@ def _mlp(parameters: Parameters, tower: str, observations: Array) -> Array:
     for layer in (0, 1):
         hidden = jax.nn.relu(hidden @ parameters[f"{tower}.{layer}.w"] + parameters[f"{tower}.{layer}.b"])
     return hidden
-
-
-def _nature_cnn(parameters: Parameters, images: Array) -> Array:
-    hidden = images
-    for number, (_, size, stride) in enumerate(CNN_LAYERS):
-        patches = _patches(hidden, size, stride)
-        if number == 0:
-            patches = patches.astype(jnp.float32) / 255.0
-        weights = _in_patch_order(parameters[f"cnn.{number}.w"], stride)
-        hidden = jax.nn.relu(patches @ weights + parameters[f"cnn.{number}.b"])
-    return jax.nn.relu(hidden.reshape(len(hidden), -1) @ parameters["linear.w"] + parameters["linear.b"])
-
-
-def _patches(images: Array, size: int, stride: int) -> Array:
-    """All patches of a convolution [B, H', W', size * size * C], so that it becomes a matrix product.
-
-    XLA's own convolutions are many times slower on CPUs, above all their gradients. Every size here is a multiple of
-    its stride: pixels are first gathered into blocks of stride x stride, then a patch is a few neighbouring blocks.
-    """
-    batch, height, width, channels = images.shape
-    rows, columns, blocks = (height - size) // stride + 1, (width - size) // stride + 1, size // stride
-    high, wide = rows + blocks - 1, columns + blocks - 1
-    cropped = images[:, : high * stride, : wide * stride]
-    split = cropped.reshape(batch, high, stride, wide, stride, channels).transpose(0, 1, 3, 2, 4, 5)
-    gathered = split.reshape(batch, high, wide, stride * stride * channels)
-    shifted = [
-        gathered[:, down : down + rows, right : right + columns] for down in range(blocks) for right in range(blocks)
-    ]
-    return jnp.concatenate(shifted, axis=-1)
-
-
-def _in_patch_order(weights: Array, stride: int) -> Array:
-    """Weights [size, size, C, filters] as a matrix [size * size * C, filters] whose rows match `_patches`."""
-    size, _, channels, filters = weights.shape
-    blocks = size // stride
-    split = weights.reshape(blocks, stride, blocks, stride, channels, filters)
-    return split.transpose(0, 2, 1, 3, 4, 5).reshape(-1, filters)
 
 
 def _orthogonal(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float64]:

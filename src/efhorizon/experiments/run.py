@@ -34,21 +34,28 @@ from efhorizon.tables import load_table
 
 __all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "load_table", "run_task", "tasks"]
 
-_AGENTS = "efhorizon.agents."
-_ON_TABLES = ("ppo", "forward", "networks", "packing", "observations", "protocol")
+_ON_TABLES = ("networks", "observations", "protocol")
+_ON_IMAGES = ("images", *_ON_TABLES)
 _MODULES = {  # whose code decides what a run does
-    "ppo table": tuple(_AGENTS + name for name in _ON_TABLES),
-    "dqn table": tuple(
-        _AGENTS + name for name in ("dqn", "dqn_flat", "dqn_images", "_kernels", "_runs", *_ON_TABLES)
-    ),  # images are evaluated as PPO does it
-    "sb3": (*(_AGENTS + name for name in ("sb3", "observations", "protocol")), "efhorizon.envs.bridge"),
-    "gorp": tuple(_AGENTS + name for name in ("gorp", "gorp_search", "_kernels", "_runs")),
+    "ppo flat": ("ppo", "ppo_flat", "forward", *_ON_TABLES),
+    "ppo images": ("ppo", "ppo_images", *_ON_IMAGES),
+    "dqn flat": ("dqn", "dqn_flat", "_kernels", "_runs", *_ON_TABLES),
+    "dqn images": ("dqn", "dqn_images", "_kernels", "_runs", *_ON_IMAGES),
+    "sb3": ("sb3", "observations", "protocol"),
+    "gorp": ("gorp", "gorp_search", "_kernels", "_runs"),
 }
 SAME_BEHAVIOUR = {  # a version of the code: an earlier one that makes the same rows, to the last bit, which still count
-    "7f9335283f8672f7": "5aaab6934eed8dea",  # PPO: equal columns of observations are found by comparing bytes
-    "493a3cc574bcd2a5": "c8f3826f9cb07d92",  # DQN: the same, and names instead of places in tuples
+    "b0401f10d12f009c": "5aaab6934eed8dea",  # images have a learner of their own, and columns are compared as bytes
+    "315348976a3cdb8e": "c8f3826f9cb07d92",  # the same, and names instead of places in tuples
 }
-_PACKAGES = {"table": ("jax", "jaxlib", "numba", "scipy"), "sb3": ("stable-baselines3", "torch"), "gorp": ("numba",)}
+_PACKAGES = {
+    "ppo flat": ("jax", "jaxlib"),
+    "dqn flat": ("numba", "scipy"),
+    "ppo images": ("torch",),
+    "dqn images": ("torch", "numba"),
+    "sb3": ("stable-baselines3", "torch"),
+    "gorp": ("numba",),
+}
 
 
 class UnsuitableStartError(EfhorizonError):
@@ -95,6 +102,21 @@ class Task:
 
         return DQNSettings(gamma=gamma, **self.changes)
 
+    @property
+    def kind(self) -> str:
+        """What runs: a key of `_MODULES`."""
+        if self.algorithm == "gorp":
+            return "gorp"
+        if self.backend == "sb3":
+            return "sb3"
+        return f"{self.algorithm} {'flat' if self.mdp.metadata.get('suite') == 'minigrid' else 'images'}"
+
+    @property
+    def code(self) -> str:
+        """The version of the code that a row depends on: the first that behaves like the present one."""
+        source = source_of(self.kind)
+        return SAME_BEHAVIOUR.get(source, source)
+
     def key(self, seed: int) -> RunKey:
         return RunKey(
             self.id,
@@ -105,7 +127,7 @@ class Task:
             self.hyperparameters(),
             dataclasses.asdict(self.protocol()),
             _fingerprint(self.mdp),
-            _code(self.algorithm, self.backend),
+            self.code,
         )
 
 
@@ -113,7 +135,7 @@ def check_installed(algorithm: str, backend: str) -> None:
     """Refuse at once what cannot run for want of a package."""
     if algorithm == "gorp":
         return
-    for module in ("jax",) if backend == "table" else ("jax", "torch", "stable_baselines3"):
+    for module in ("jax", "torch") if backend == "table" else ("jax", "torch", "stable_baselines3"):
         try:
             __import__(module)
         except ImportError:
@@ -273,7 +295,6 @@ def _gorp(task: Task) -> tuple[RunResult, float]:
 
 
 def _row(task: Task, key: RunKey, result: RunResult, optimal_return: float) -> Row:
-    kind = task.algorithm if task.algorithm == "gorp" else task.backend
     return Row(
         id=key.id,
         algorithm=key.algorithm,
@@ -295,8 +316,8 @@ def _row(task: Task, key: RunKey, result: RunResult, optimal_return: float) -> R
             "efhorizon": __version__,
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "code": key.code,
-            "source": source_of(key.algorithm, key.backend),
-            "packages": {name: metadata.version(name) for name in ("numpy", *_PACKAGES[kind])},
+            "source": source_of(task.kind),
+            "packages": {name: metadata.version(name) for name in ("numpy", *_PACKAGES[task.kind])},
             "python": platform.python_version(),
             "machine": platform.machine(),
         },
@@ -315,17 +336,11 @@ def _observed(mdp: TabularMDP) -> ObservedTable:
     return known[1]
 
 
-def _code(algorithm: str, backend: str) -> str:
-    """The version of the code that a row depends on: the first that behaves like the present one."""
-    source = source_of(algorithm, backend)
-    return SAME_BEHAVIOUR.get(source, source)
-
-
 @cache
-def source_of(algorithm: str, backend: str) -> str:
+def source_of(kind: str) -> str:
     """The code as it was when it was first asked for, whatever is edited while it runs."""
-    kind = "gorp" if algorithm == "gorp" else "sb3" if backend == "sb3" else f"{algorithm} table"
-    return code_digest(_MODULES[kind])
+    live = ("efhorizon.envs.bridge",) if kind == "sb3" else ()
+    return code_digest((*(f"efhorizon.agents.{name}" for name in _MODULES[kind]), *live))
 
 
 @lru_cache(maxsize=4)  # one table has several settings and seeds; more entries would keep old tables in memory
