@@ -1,10 +1,10 @@
 """How fast training on a table is, against Stable-Baselines3 on the live environment: both sides in one run, as ratios.
 
-    python benchmarks/train.py [--tables DIR] [--only ppo|dqn|cnn|gorp] [--seconds 20] [--json]
+    python benchmarks/train.py [--tables DIR] [--only ppo|dqn|cnn|cnn-dqn|gorp] [--seconds 20] [--json]
 
 - ppo: steps a second of five seeds together on MiniGrid-Empty-8x8-v0 against one Stable-Baselines3 run of the same;
 - dqn: the same with DQN;
-- cnn: one seed of PPO with the CNN on freeway_10_fs30;
+- cnn, cnn-dqn: one seed of PPO and of DQN with the CNN on freeway_10_fs30;
 - gorp: GORP on the table against a Python loop over the live environment (`gorp.py` beside this file).
 
 Nothing ends a run here but its length, and compilation is left out (it is printed): a sweep compiles once a setting.
@@ -37,6 +37,7 @@ CASES = {  # name: algorithm, MDP, seeds on the table, wanted ratio
     "ppo": ("ppo", "MiniGrid-Empty-8x8-v0", 5, 30.0),
     "dqn": ("dqn", "MiniGrid-Empty-8x8-v0", 5, 30.0),
     "cnn": ("ppo", "freeway_10_fs30", 1, 1.5),
+    "cnn-dqn": ("dqn", "freeway_10_fs30", 1, 1.5),
 }
 NEVER = 2**30  # an optimal return that no episode gets
 

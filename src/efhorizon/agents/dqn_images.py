@@ -15,7 +15,7 @@ from torch.nn import functional
 from efhorizon.agents._kernels import drawn_action, drawn_below
 from efhorizon.agents._runs import streams
 from efhorizon.agents.dqn import DQNSettings, first_parameters
-from efhorizon.agents.images import ImageNetwork, Images, Remembered, greedy_return, quick_arithmetic
+from efhorizon.agents.images import ImageNetwork, Images, Remembered, each, greedy_return
 from efhorizon.agents.networks import network_for
 from efhorizon.agents.observations import ImageStacks, ObservedTable
 from efhorizon.planning.policies import ExplorationPolicy
@@ -45,13 +45,9 @@ class ImageLearners:
         ]
 
     def interval(self, step: int) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int64]]:
-        num_seeds = len(self.learners)
-        is_done = np.zeros((num_seeds, self._interval), np.bool_)
-        units = np.zeros((num_seeds, self._interval), np.int64)
-        with quick_arithmetic():
-            played = enumerate(self.learners)
-            greedy = [learner.interval(step, is_done[place], units[place]) for place, learner in played]
-        return is_done, units, np.array(greedy)
+        played = each(self.learners, lambda learner: learner.interval(step, self._interval))
+        is_done, units, greedy = zip(*played, strict=True)
+        return np.stack(is_done), np.stack(units), np.array(greedy)
 
     def keep(self, places: Sequence[int]) -> Sequence[int]:
         self.learners = [self.learners[place] for place in places]
@@ -87,22 +83,23 @@ class ImageLearner:
         self._node, self._time, self._units = 0, 0, 0
         self._words = streams(np.random.default_rng([seed, 1]), 1)[0]
 
-    def interval(self, step: int, is_done: NDArray[np.bool_], units: NDArray[np.int64]) -> int:
-        """Fill `is_done` and `units` [interval], and give the return of the greedy episode at the end."""
+    def interval(self, step: int, length: int) -> tuple[NDArray[np.bool_], NDArray[np.int64], int]:
+        """Ends of episodes and returns until then [interval], and the return of the greedy episode at the end."""
         settings, greedy = self._settings, 0
-        for begun in range(0, len(is_done), settings.train_every):
+        is_done, units = np.zeros(length, np.bool_), np.zeros(length, np.int64)
+        for begun in range(0, length, settings.train_every):
             for now in range(begun, begun + settings.train_every):
                 place = (step + now) % len(self.buffer)
                 self.buffer[place], is_done[now], units[now] = self._act(step + now)
             taken = step + begun + settings.train_every
             if taken % settings.target_interval == 0:
                 self._target = Remembered(self.network.frozen())
-            if begun + settings.train_every == len(is_done):
+            if begun + settings.train_every == length:
                 greedy = greedy_return(self._table, self.network.values)
             stored = min(taken, len(self.buffer))
             places = [drawn_below(self._words, stored) for _ in range(settings.minibatch)]
             self.learn(self.buffer[places])
-        return greedy
+        return is_done, units, greedy
 
     def learn(self, codes: NDArray[np.int32]) -> None:
         """A gradient step on packed transitions [M]."""

@@ -9,9 +9,10 @@ Legend: B batch, U observations, K frames of a stack, A actions, n parameters.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Literal
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +24,8 @@ from efhorizon.agents.observations import ImageStacks, ObservedTable
 
 _IMAGES_A_PASS = 256  # a limit on memory: a pass of 256 images needs some 100 MB
 
+Learner = TypeVar("Learner")
+Result = TypeVar("Result")
 Numbers = NDArray[Any]  # of observations: int32 or int64
 
 
@@ -141,14 +144,24 @@ def greedy_return(table: ObservedTable, preferences: Callable[[Numbers], NDArray
     return units
 
 
-@contextmanager
-def quick_arithmetic() -> Iterator[None]:
-    """Take denormal numbers as 0: moments of weights that have long had no gradient would slow Adam down."""
-    torch.set_flush_denormal(True)
+def each(learners: Sequence[Learner], work: Callable[[Learner], Result]) -> list[Result]:
+    """`work` on the learner of each seed. A thread takes a seed and computes alone, whatever the number of cores:
+    threads that share small matrices mostly wait for each other, and would round sums in another order.
+    """
+    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
     try:
-        yield
+        with ThreadPoolExecutor(min(len(learners), num_cores), initializer=_prepare_thread) as pool:
+            return list(pool.map(work, learners))
     finally:
-        torch.set_flush_denormal(False)
+        torch.set_num_threads(before)
+
+
+def _prepare_thread() -> None:
+    torch.set_num_threads(1)
+    # Denormal numbers are taken as 0: moments of weights that have long had no gradient would slow Adam down.
+    torch.set_flush_denormal(True)
 
 
 def _leaf(array: NDArray[np.float32]) -> torch.Tensor:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from efhorizon.agents.images import ImageNetwork, Images, Remembered, greedy_return, quick_arithmetic
+from efhorizon.agents.images import ImageNetwork, Images, Remembered, each, greedy_return
 from efhorizon.agents.networks import network_for
 from efhorizon.agents.observations import ImageStacks, ObservedTable
 from efhorizon.agents.ppo import PPOSettings, Report
@@ -50,8 +50,7 @@ class ImageLearners:
         self._learners = [ImageLearner(table, images, settings, interval, seed, initial) for seed in seeds]
 
     def updates(self, step: int) -> Report:
-        with quick_arithmetic():
-            reports = [learner.update(step) for learner in self._learners]
+        reports = each(self._learners, lambda learner: learner.update(step))
         is_done, units, evaluations = zip(*reports, strict=True)
         return Report(np.stack(is_done)[None], np.stack(units)[None], np.array([evaluations]))
 

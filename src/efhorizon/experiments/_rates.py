@@ -25,7 +25,7 @@ BUILD_SECONDS = {"atari": 3.0, "procgen": 4.0, "minigrid": 1.5}
 # Training on one core, timesteps of all seeds a second (`benchmarks/train.py`, and the demo's own rows): gridworlds
 # have a small dense network, the other suites a CNN.
 DENSE_STEPS_A_SECOND = {"ppo": 40_000.0, "dqn": 25_000.0}
-IMAGE_STEPS_A_SECOND = {"ppo": 200.0, "dqn": 80.0}
+IMAGE_STEPS_A_SECOND = {"ppo": 600.0, "dqn": 150.0}
 # Compiling a training, or GORP's kernels, before the first step.
 COMPILATION_SECONDS = {"ppo": 4.0, "dqn": 5.0, "gorp": 0.5}
 # GORP with one k, by how soon it is solved; the largest is that of MiniGrid-MultiRoom-N4-S5-v1, unsolved within its
