@@ -57,6 +57,16 @@ def test_another_seed_gives_other_intervals(export: Path, published: Path, tmp_p
     assert [name for name in first if other[name] != first[name]] == ["tables.md"]
 
 
+def test_a_suite_with_its_own_table_has_its_own_tests() -> None:
+    """In the published study, which has several suites."""
+    text = (Path(__file__).parents[2] / "docs" / "study" / "tables.md").read_text(encoding="utf-8")
+    sections = {part.split("\n", 1)[0]: part for part in text.split("\n## ")[1:]}
+    alone, tests = sections["Table 2 for each suite alone"], sections["The effective horizon against every other predictor"]
+    with_table = [part.split("\n", 1)[0] for part in alone.split("\n### ")[1:] if "| worst case" in part]
+    assert "MiniGrid, PPO" in with_table
+    assert [part.split("\n", 1)[0] for part in tests.split("\n### ")[1:]] == ["PPO", "DQN", *with_table]
+
+
 def test_figures_stand_alone(published: Path) -> None:
     figures = sorted((published / "figures").iterdir())
     names = {path.name for path in figures}

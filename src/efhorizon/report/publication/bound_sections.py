@@ -76,11 +76,10 @@ def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:
     )
 
 
-def tests_section(found: BoundTable) -> str:
+def tests_section(found: BoundTable, *, title: str) -> str:
     """The effective horizon against every other row."""
-    name = ALGORITHM_TITLES[found.algorithm]
     if not found.tests:
-        return blocks(f"### {name}", "Not run, or there is nothing to compare.")
+        return blocks(f"### {title}", "Not run, or there is nothing to compare.")
     notes = Footnotes()
     by_name = {(test.second, test.metric): test for test in found.tests}
     others = [row for row in ordered_rows(found.rows) if row.name != found.tests[0].first]
@@ -88,7 +87,7 @@ def tests_section(found: BoundTable) -> str:
         [_row_title(row, found), *(_test(by_name[row.name, metric.name], metric, notes) for metric in METRICS)]
         for row in others
     ]
-    return blocks(f"### {name}", table(["", *map(metric_title, METRICS)], rows), notes.text())
+    return blocks(f"### {title}", table(["", *map(metric_title, METRICS)], rows), notes.text())
 
 
 def concordance_section(tables: Sequence[BoundTable]) -> str:

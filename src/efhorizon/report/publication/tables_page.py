@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from efhorizon.evaluation import published
+from efhorizon.evaluation.bound_table import BoundTable
 from efhorizon.evaluation.by_suite import ALGORITHMS, RunCounts, SuiteBounds, SuiteCounts, counts_of, suite_counts
 from efhorizon.evaluation.changes import ChangeTable
 from efhorizon.evaluation.markdown import Footnotes, blocks, escaped, estimate_text, number, table
@@ -69,7 +70,8 @@ def tables_page(study: Study) -> str:
             "The metric of the effective horizon minus that of the row; for the median ratio the factor by which it is "
             "larger or smaller (smaller is better). On the same resamples; p-values are adjusted by Holm over the "
             f"rows. Bold: p below {SIGNIFICANT}.",
-            *(tests_section(each) for each in tables.bounds),
+            *(tests_section(each, title=ALGORITHM_TITLES[each.algorithm]) for each in tables.bounds),
+            *_suite_tests(study.suites),
             "## Unsolved MDPs kept as censored: concordance",
             "Of the pairs of MDPs whose order of difficulty is known, the share that the predictions order alike; 0.5 "
             "is chance. The paper has no such number.",
@@ -165,7 +167,7 @@ def _suites_section(suites: Sequence[SuiteBounds]) -> str:
     ]
     for suite in suites:
         for each in suite.bounds:
-            title = f"{escaped(suite_title(suite.suite))}, {ALGORITHM_TITLES[each.algorithm]}"
+            title = _suite_title(suite, each)
             if each.num_games >= LEAST_GAMES:
                 parts.append(bound_section(each, title=title))
             else:
@@ -173,6 +175,20 @@ def _suites_section(suites: Sequence[SuiteBounds]) -> str:
                 few = f"{solved}: with fewer than {LEAST_GAMES} games, bounds cannot be compared."
                 parts.append(blocks(f"### {title}", few))
     return blocks(*parts)
+
+
+def _suite_tests(suites: Sequence[SuiteBounds]) -> list[str]:
+    """The same for each suite that has games enough, where there are several suites."""
+    return [
+        tests_section(each, title=_suite_title(suite, each))
+        for suite in suites
+        for each in suite.bounds
+        if len(suites) > 1 and each.num_games >= LEAST_GAMES
+    ]
+
+
+def _suite_title(suite: SuiteBounds, found: BoundTable) -> str:
+    return f"{escaped(suite_title(suite.suite))}, {ALGORITHM_TITLES[found.algorithm]}"
 
 
 def _solvability_section(found: SolvabilityTable) -> str:
