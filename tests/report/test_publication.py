@@ -61,7 +61,8 @@ def test_a_suite_with_its_own_table_has_its_own_tests() -> None:
     """In the published study, which has several suites."""
     text = (Path(__file__).parents[2] / "docs" / "study" / "tables.md").read_text(encoding="utf-8")
     sections = {part.split("\n", 1)[0]: part for part in text.split("\n## ")[1:]}
-    alone, tests = sections["Table 2 for each suite alone"], sections["The effective horizon against every other predictor"]
+    alone = sections["Table 2 for each suite alone"]
+    tests = sections["The effective horizon against every other predictor"]
     with_table = [part.split("\n", 1)[0] for part in alone.split("\n### ")[1:] if "| worst case" in part]
     assert "MiniGrid, PPO" in with_table
     assert [part.split("\n", 1)[0] for part in tests.split("\n### ")[1:]] == ["PPO", "DQN", *with_table]
