@@ -48,7 +48,7 @@ def image_updates(
 def image_learner(
     table: ObservedTable, settings: PPOSettings, start: np.ndarray | None = None
 ) -> ppo_images.ImageLearner:
-    return ppo_images.ImageLearner(table, images.Images(table.seen), settings, 10_000, 0, start)
+    return ppo_images.ImageLearner(table, images.Images(table), settings, 10_000, 0, start)
 
 
 def model_of(observations: np.ndarray, settings: PPOSettings) -> Any:

@@ -2,5 +2,5 @@
 
 import os
 
-# XLA says at length when compiling takes more than a second, as it does on tables of images; errors are raised anyway.
+# XLA says at length when compiling takes more than a second; errors are raised anyway.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.agents import protocol as rules
-from efhorizon.agents.networks import Network
 from efhorizon.agents.observations import FlatColumns, ObservedTable, UntrainableTableError
 from efhorizon.agents.protocol import RunRecord, RunResult
 from efhorizon.planning.policies import ExplorationPolicy
@@ -46,11 +45,6 @@ class DQNSettings:
     train_every: int = 4  # timesteps between gradient steps; learning starts with the first four
     max_gradient_norm: float = 10.0
     adam_epsilon: float = 1e-8  # torch's default
-
-    def epsilon(self, step: int) -> float:
-        """The chance of a random action after `step` timesteps. Stable-Baselines3 takes its first action greedily."""
-        share = step / (self.schedule_steps * self.exploration_fraction)
-        return 0.0 if step == 0 else 1.0 + min(share, 1.0) * (self.final_epsilon - 1.0)
 
     def keeps_values(self, num_observations: int) -> bool:
         """Whether keeping all target values is cheaper than computing those of the minibatches until the next copy."""
@@ -113,14 +107,6 @@ def train(
         if on_progress is not None:
             on_progress(runs)
     return [run.result() for run in runs]
-
-
-def first_parameters(
-    network: Network, seeds: Sequence[int], initial: NDArray[np.float32] | None
-) -> NDArray[np.float32]:
-    """Where each seed starts [B, n]: at parameters of its own, or at those given."""
-    drawn = [network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
-    return np.stack(drawn).astype(np.float32)
 
 
 def _learners(table: ObservedTable) -> Callable[..., Learners]:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from efhorizon.agents._kernels import drawn_action, drawn_below
 from efhorizon.agents._runs import streams
-from efhorizon.agents.dqn import DQNSettings, first_parameters
-from efhorizon.agents.networks import BETA_1, BETA_2, HIDDEN, network_for
+from efhorizon.agents.dqn import DQNSettings
+from efhorizon.agents.networks import BETA_1, BETA_2, HIDDEN, first_parameters, network_for
 from efhorizon.agents.observations import FlatColumns, ObservedTable
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -183,11 +183,17 @@ def epsilon(step, rules):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
+def explores(step, words, rules):  # type: ignore[no-untyped-def]
+    """Whether the action after `step` timesteps is a random one."""
+    return drawn_below(words, _BITS) < epsilon(step, rules) * _BITS
+
+
+@njit(cache=True)
 def _act(step, theta, episode, words, game, rules):  # type: ignore[no-untyped-def]
     """One step of the environment: the packed transition, whether the episode ended, its return until now."""
     node, time, units = episode
     num_actions = game.transitions.shape[1]
-    if drawn_below(words, _BITS) < epsilon(step, rules) * _BITS:
+    if explores(step, words, rules):
         action = drawn_action(words, time, game.state[node], num_actions, game.probabilities)
     else:
         action = _greedy_action(theta, game.observations[game.observation[node]], num_actions)

@@ -14,13 +14,12 @@ from torch.nn import functional
 
 from efhorizon.agents._kernels import drawn_action, drawn_below
 from efhorizon.agents._runs import streams
-from efhorizon.agents.dqn import DQNSettings, first_parameters
+from efhorizon.agents.dqn import DQNSettings
+from efhorizon.agents.dqn_flat import explores, rules_of
 from efhorizon.agents.images import ImageNetwork, Images, Remembered, each, greedy_return
-from efhorizon.agents.networks import network_for
-from efhorizon.agents.observations import ImageStacks, ObservedTable
+from efhorizon.agents.networks import first_parameters, network_for
+from efhorizon.agents.observations import ObservedTable
 from efhorizon.planning.policies import ExplorationPolicy
-
-_BITS = 2**31
 
 
 class ImageLearners:
@@ -35,9 +34,7 @@ class ImageLearners:
         initial: NDArray[np.float32] | None = None,
         exploration_policy: ExplorationPolicy | None = None,
     ) -> None:
-        assert isinstance(table.seen, ImageStacks)
-        assert not table.bootstraps_at_horizon  # only MiniGrid's horizon cuts episodes short
-        images, starts = Images(table.seen), first_parameters(network_for("q", table), seeds, initial)
+        images, starts = Images(table), first_parameters(network_for("q", table), seeds, initial)
         self._interval = interval
         self.learners = [
             ImageLearner(table, images, settings, seed, theta, exploration_policy)
@@ -68,16 +65,8 @@ class ImageLearner:
     ) -> None:
         probabilities = None if exploration_policy is None else exploration_policy.probabilities
         self._probabilities = np.zeros((0, 0, 0)) if probabilities is None else probabilities
-        self._table, self._settings = table, settings
-        self.network = ImageNetwork(
-            table,
-            images,
-            "q",
-            theta,
-            rate=settings.rate,
-            adam_epsilon=settings.adam_epsilon,
-            max_gradient_norm=settings.max_gradient_norm,
-        )
+        self._table, self._settings, self._rules = table, settings, rules_of(table, settings)
+        self.network = ImageNetwork(table, images, "q", theta, settings)
         self._target = Remembered(self.network.frozen())
         self.buffer = np.zeros(settings.buffer_size, np.int32)
         self._node, self._time, self._units = 0, 0, 0
@@ -116,7 +105,7 @@ class ImageLearner:
     def _act(self, step: int) -> tuple[int, bool, int]:
         """One step of the environment: the packed transition, whether the episode ended, its return until now."""
         table, node = self._table, self._node
-        if drawn_below(self._words, _BITS) < self._settings.epsilon(step) * _BITS:
+        if explores(step, self._words, self._rules):
             state = table.state[node]
             action = drawn_action(self._words, self._time, state, table.num_actions, self._probabilities)
         else:

@@ -19,8 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
+from efhorizon.agents.dqn import DQNSettings
 from efhorizon.agents.networks import CNN_LAYERS, network_for
 from efhorizon.agents.observations import ImageStacks, ObservedTable
+from efhorizon.agents.ppo import PPOSettings
 
 _IMAGES_A_PASS = 256  # a limit on memory: a pass of 256 images needs some 100 MB
 
@@ -30,9 +32,12 @@ Numbers = NDArray[Any]  # of observations: int32 or int64
 
 
 class Images:
-    """All that can be seen."""
+    """All that can be seen in a table."""
 
-    def __init__(self, seen: ImageStacks) -> None:
+    def __init__(self, table: ObservedTable) -> None:
+        seen = table.seen
+        assert isinstance(seen, ImageStacks)
+        assert not table.bootstraps_at_horizon  # only MiniGrid's horizon cuts episodes short
         self._frames = torch.from_numpy(np.ascontiguousarray(np.moveaxis(seen.frames, 3, 1)))  # [F, C, H, W]
         self._stacks = torch.from_numpy(seen.stacks.astype(np.int64))  # [U, K]
 
@@ -57,16 +62,13 @@ class ImageNetwork:
         images: Images,
         kind: Literal["actor_critic", "q"],
         theta: NDArray[np.float32],  # [n], see `networks`
-        *,
-        rate: float,
-        adam_epsilon: float,
-        max_gradient_norm: float,
+        settings: PPOSettings | DQNSettings,
     ) -> None:
         self.images = images
         self._heads = ("pi", "vf") if kind == "actor_critic" else ("q",)
         self.parameters = {name: _leaf(array) for name, array in network_for(kind, table).unpacked(theta).items()}
-        self._adam = torch.optim.Adam(self.parameters.values(), lr=rate, eps=adam_epsilon, fused=True)
-        self._max_gradient_norm = max_gradient_norm
+        self._adam = torch.optim.Adam(self.parameters.values(), lr=settings.rate, eps=settings.adam_epsilon, fused=True)
+        self._max_gradient_norm = settings.max_gradient_norm
 
     def outputs(self, observation: Numbers) -> torch.Tensor:
         """What the network says of observation numbers [B]."""
@@ -152,15 +154,14 @@ def each(learners: Sequence[Learner], work: Callable[[Learner], Result]) -> list
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(min(len(learners), num_cores), initializer=_prepare_thread) as pool:
+        with ThreadPoolExecutor(min(len(learners), num_cores), initializer=_flush_denormals) as pool:
             return list(pool.map(work, learners))
     finally:
         torch.set_num_threads(before)
 
 
-def _prepare_thread() -> None:
-    torch.set_num_threads(1)
-    # Denormal numbers are taken as 0: moments of weights that have long had no gradient would slow Adam down.
+def _flush_denormals() -> None:
+    """Take denormal numbers as 0: moments of weights that have long had no gradient would slow Adam down."""
     torch.set_flush_denormal(True)
 
 

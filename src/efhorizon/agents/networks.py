@@ -1,8 +1,8 @@
-"""The networks of Stable-Baselines3 in JAX, and its Adam: same shapes, initialisation and arithmetic.
+"""The networks of Stable-Baselines3, and its Adam: same shapes, initialisation and arithmetic.
 
     flat observations   PPO: two MLPs, 64-64, one for the policy and one for the value; DQN: one MLP, 64-64
     images              Nature CNN (32 8x8/4, 64 4x4/2, 64 3x3/1, 512), then linear heads
-                        PPO shares it between policy and value
+                        PPO shares it between policy and value; `images` computes it, what is flat is computed here
 
 The parameters of a network are one vector `theta` [n], so that Adam is one loop over it; `Network.unpacked` gives the
 arrays by name. A weight of the first flat layer stands for as many columns as its multiplicity says (see
@@ -14,7 +14,7 @@ Legend: B batch, G columns, A actions, H hidden units, n parameters.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -205,6 +205,14 @@ def network_for(kind: Literal["actor_critic", "q"], table: ObservedTable) -> Net
         return Network(kind, table.num_actions, table.seen, None)
     height, width, channels = table.seen.frames.shape[1:]
     return Network(kind, table.num_actions, None, (height, width, channels * table.seen.stacks.shape[1]))
+
+
+def first_parameters(
+    network: Network, seeds: Sequence[int], initial: NDArray[np.float32] | None
+) -> NDArray[np.float32]:
+    """Where each seed starts [B, n]: at parameters of its own, or at those given."""
+    drawn = [network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
+    return np.stack(drawn).astype(np.float32)
 
 
 class Adam(NamedTuple):

@@ -60,12 +60,6 @@ class ImageStacks:
     frames: NDArray[np.uint8]  # [F, H, W, C]
     stacks: NDArray[np.int32]  # [U, K], oldest frame first
 
-    def images(self) -> NDArray[np.uint8]:
-        """All distinct observations [U, H, W, K * C]."""
-        stacked = self.frames[self.stacks]  # [U, K, H, W, C]
-        moved = np.moveaxis(stacked, 1, 3)
-        return np.ascontiguousarray(moved.reshape(*moved.shape[:3], -1))
-
 
 @dataclass(frozen=True)
 class ObservedTable:

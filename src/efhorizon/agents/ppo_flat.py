@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.agents.forward import Sight
-from efhorizon.agents.networks import Adam, Array, adam_start, adam_step
+from efhorizon.agents.networks import Adam, Array, adam_start, adam_step, first_parameters
 from efhorizon.agents.observations import ObservedTable
 from efhorizon.agents.ppo import PPOSettings, Report
 
@@ -96,8 +96,7 @@ class Rollout(NamedTuple):
 
 def starts(sight: Sight, settings: PPOSettings, seeds: Sequence[int], initial: NDArray[np.float32] | None) -> Learner:
     """Fresh learners [B, ...], their environments at the start state."""
-    drawn = [sight.network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
-    theta = jnp.asarray(np.stack(drawn))
+    theta = jnp.asarray(first_parameters(sight.network, seeds, initial))
     begun = Episodes(*(jnp.zeros((len(seeds), settings.num_envs), jnp.int32) for _ in Episodes._fields))
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     return Learner(theta, jax.vmap(adam_start)(theta), begun, keys)
@@ -265,5 +264,5 @@ def _compiler_options() -> dict[str, Any] | None:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`jax.jit`, quick to compile; arguments are given away, so that long buffers are updated in place."""
+    """`jax.jit`, quick to compile; the first argument is given away, so that it is updated in place."""
     return jax.jit(function, compiler_options=_compiler_options(), donate_argnums=0)

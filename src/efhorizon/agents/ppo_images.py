@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from efhorizon.agents.images import ImageNetwork, Images, Remembered, each, greedy_return
 from efhorizon.agents.networks import network_for
-from efhorizon.agents.observations import ImageStacks, ObservedTable
+from efhorizon.agents.observations import ObservedTable
 from efhorizon.agents.ppo import PPOSettings, Report
 
 Floats = NDArray[np.float32]
@@ -44,9 +44,7 @@ class ImageLearners:
         seeds: Sequence[int],
         initial: Floats | None = None,
     ) -> None:
-        assert isinstance(table.seen, ImageStacks)
-        assert not table.bootstraps_at_horizon  # only MiniGrid's horizon cuts episodes short
-        images = Images(table.seen)
+        images = Images(table)
         self._learners = [ImageLearner(table, images, settings, interval, seed, initial) for seed in seeds]
 
     def updates(self, step: int) -> Report:
@@ -74,15 +72,7 @@ class ImageLearner:
         self._table, self._settings, self._interval = table, settings, interval
         self._rng = np.random.default_rng(seed)
         theta = network_for("actor_critic", table).initial(self._rng) if initial is None else initial
-        self.network = ImageNetwork(
-            table,
-            images,
-            "actor_critic",
-            theta,
-            rate=settings.rate,
-            adam_epsilon=settings.adam_epsilon,
-            max_gradient_norm=settings.max_gradient_norm,
-        )
+        self.network = ImageNetwork(table, images, "actor_critic", theta, settings)
         self._node, self._time, self._units = np.zeros((3, settings.num_envs), np.int64)
 
     def update(self, first_step: int) -> Report:

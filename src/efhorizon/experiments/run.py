@@ -25,6 +25,7 @@ from efhorizon.envs.base import MissingExtraError
 from efhorizon.envs.specification import code_digest
 from efhorizon.errors import EfhorizonError
 from efhorizon.experiments import sweep
+from efhorizon.experiments._rates import network_of
 from efhorizon.experiments.records import Results, Row, RunKey
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import optimal_plan
@@ -37,22 +38,23 @@ __all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "lo
 _ON_TABLES = ("networks", "observations", "protocol")
 _ON_IMAGES = ("images", *_ON_TABLES)
 _MODULES = {  # whose code decides what a run does
-    "ppo flat": ("ppo", "ppo_flat", "forward", *_ON_TABLES),
-    "ppo images": ("ppo", "ppo_images", *_ON_IMAGES),
-    "dqn flat": ("dqn", "dqn_flat", "_kernels", "_runs", *_ON_TABLES),
-    "dqn images": ("dqn", "dqn_images", "_kernels", "_runs", *_ON_IMAGES),
+    "ppo dense": ("ppo", "ppo_flat", "forward", *_ON_TABLES),
+    "ppo image": ("ppo", "ppo_images", *_ON_IMAGES),
+    "dqn dense": ("dqn", "dqn_flat", "_kernels", "_runs", *_ON_TABLES),
+    "dqn image": ("dqn", "dqn_images", "dqn_flat", "_kernels", "_runs", *_ON_IMAGES),
     "sb3": ("sb3", "observations", "protocol"),
     "gorp": ("gorp", "gorp_search", "_kernels", "_runs"),
 }
 SAME_BEHAVIOUR = {  # a version of the code: an earlier one that makes the same rows, to the last bit, which still count
-    "b0401f10d12f009c": "5aaab6934eed8dea",  # images have a learner of their own, and columns are compared as bytes
-    "315348976a3cdb8e": "c8f3826f9cb07d92",  # the same, and names instead of places in tuples
+    "f5acb4bfa053e811": "5aaab6934eed8dea",  # PPO, flat: images have a learner of their own, columns compare as bytes
+    "89dbc7a9a00276d5": "c8f3826f9cb07d92",  # DQN, flat: the same, and names instead of places in tuples
+    "36b6649f259102c2": "327ccd285fa590f4",  # PPO, images: settings are given as one
 }
 _PACKAGES = {
-    "ppo flat": ("jax", "jaxlib"),
-    "dqn flat": ("numba", "scipy"),
-    "ppo images": ("torch",),
-    "dqn images": ("torch", "numba"),
+    "ppo dense": ("jax", "jaxlib"),
+    "dqn dense": ("numba", "scipy"),
+    "ppo image": ("torch",),
+    "dqn image": ("torch", "numba"),
     "sb3": ("stable-baselines3", "torch"),
     "gorp": ("numba",),
 }
@@ -109,7 +111,7 @@ class Task:
             return "gorp"
         if self.backend == "sb3":
             return "sb3"
-        return f"{self.algorithm} {'flat' if self.mdp.metadata.get('suite') == 'minigrid' else 'images'}"
+        return f"{self.algorithm} {network_of(str(self.mdp.metadata.get('suite')))}"
 
     @property
     def code(self) -> str:
