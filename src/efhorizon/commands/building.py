@@ -192,14 +192,15 @@ def _estimate(target: Target, progress: Progress) -> str:
     ]
     if len(sizes) < 4 or not progress.num_pairs:
         return "estimating"
-    growth = max(0.0, (sizes[-1] / max(1, sizes[-4])) ** (1 / 3))
-    total, layer = float(progress.num_states), float(sizes[-1])
+    growth = (sizes[-1] / max(1, sizes[-4])) ** (1 / 3)
+    to_expand, layer = float(progress.layer_starts[-1]), float(sizes[-1])  # states at the horizon are not expanded
+    num_met = progress.num_states - progress.layer_starts[-1]  # of the next layer, so far
     for _ in range(target.horizon - len(sizes)):
-        layer *= growth
-        total += layer
-        if total > 1e12:
+        layer, num_met = max(layer * growth, num_met), 0
+        to_expand += layer
+        if to_expand > 1e12:
             return "will not end at this growth"
-    pairs_left = (total - progress.num_expanded) * progress.num_actions
+    pairs_left = (to_expand - progress.num_expanded) * progress.num_actions
     return f"about {_duration(pairs_left / progress.pairs_per_second)} left at this growth"
 
 
