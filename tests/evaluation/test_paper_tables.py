@@ -94,6 +94,20 @@ def test_table_3a_by_hand() -> None:
     assert change_table(shaped_study(), "shaping", "dqn", {}, num_resamples=RESAMPLES).rows == ()
 
 
+def test_table_3_takes_the_change_of_other_algorithms_as_predictions() -> None:
+    studied = [solved_or_not(name, 1e4, 1e5, game=name) for name in ("a", "b", "c", "d")]
+    for name, ppo, dqn in (("a", 1e3, 1e4), ("b", 1e4, 1e3), ("c", 1e6, INF), ("d", 1e4, None)):
+        studied.append(solved_or_not(f"{name}-shaped", ppo, dqn, type="shaped", unshaped=name, game=name))
+    (row,) = change_table(studied, "shaping", "ppo", {}, num_resamples=RESAMPLES).rows
+    assert (row.name, row.title, row.kind, row.published) == ("other_algorithm", "DQN, empirical", "baseline", None)
+    # PPO 1/10, 1, 100; DQN 1/10, 1/100, infinite, not run: off by 1, 100, infinity
+    assert (row.num_pairs, row.num_undefined) == (3, 1)
+    assert row.metrics["correlation"].value == pytest.approx(0.5)
+    assert row.metrics["median_ratio_log10"].value == pytest.approx(2.0)
+    (row,) = change_table(studied, "shaping", "dqn", {}, num_resamples=RESAMPLES).rows
+    assert (row.title, row.num_pairs) == ("PPO, empirical", 2)
+
+
 def test_table_3b_pairs_a_policy_with_the_uniform_one() -> None:
     studied = [solved_or_not("a", 1e4, None, bounds={"effective_horizon": 5.0, "covering_length": 7.0})]
     bounds = {"effective_horizon": 4.0, "covering_length": 8.0}

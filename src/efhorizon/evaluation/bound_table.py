@@ -186,15 +186,21 @@ def _predictors(run: Sequence[MdpSummary], algorithm: str, titles: Mapping[str, 
         predictions = _array(each.bounds.get(name, math.nan) for each in run)
         if not np.isnan(predictions).all():
             predictors.append(_Predictor(name, titles.get(name, name), "bound", predictions))
-    others = [(published.OTHER_ALGORITHM, other, f"{other.upper()}, empirical") for other in DEEP_RL]
-    for name, other, title in [*others, (published.GORP_EMPIRICAL, GORP, GORP_TITLE)]:
-        predictions = _array(_baseline(each, other) for each in run)
-        if other != algorithm and not np.isnan(predictions).all():
+    for name, other, title in baselines(algorithm):
+        predictions = _array(log10_needed(each, other) for each in run)
+        if not np.isnan(predictions).all():
             predictors.append(_Predictor(name, title, "baseline", predictions))
     return predictors
 
 
-def _baseline(summary: MdpSummary, algorithm: str) -> float:
+def baselines(algorithm: str) -> list[tuple[str, str, str]]:
+    """What other algorithms need, to compare bounds with: name of the row, algorithm, title."""
+    deep = [(published.OTHER_ALGORITHM, other, f"{other.upper()}, empirical") for other in DEEP_RL]
+    return [row for row in [*deep, (published.GORP_EMPIRICAL, GORP, GORP_TITLE)] if row[1] != algorithm]
+
+
+def log10_needed(summary: MdpSummary, algorithm: str) -> float:
+    """log10 of its sample complexity: infinite where it was not solved, NaN where the algorithm was not run."""
     complexity = summary.sample_complexities.get(algorithm)
     return math.nan if complexity is None else log10_timesteps(complexity)
 

@@ -29,6 +29,7 @@ from efhorizon.report.learning import ALGORITHM_TITLES
 from efhorizon.report.mdp_page import Fact, short_title
 from efhorizon.report.names import page_link, slug
 
+OTHER_TITLE = "other deep RL algorithm, empirical"
 _LARGE, _SMALL = (740, 640), (360, 300)  # pixels of a scatter chart
 METRIC_TITLES = {
     "correlation": "correl.",
@@ -140,7 +141,7 @@ def metric_lines(tables: Sequence[BoundTable]) -> list[MetricLine]:
             for each, table in zip(found, used, strict=True)
         )
         title, _, source = row.title.partition(" (")
-        title = "other deep RL algorithm, empirical" if row.name == published.OTHER_ALGORITHM else title
+        title = OTHER_TITLE if row.name == published.OTHER_ALGORITHM else title
         lines.append(MetricLine(title, source.rstrip(")"), row.name == EFFECTIVE_HORIZON, groups))
     return lines
 
@@ -204,9 +205,10 @@ def change_lines(tables: Sequence[ChangeTable]) -> dict[str, Any] | None:
     used = [table for table in tables if table.num_pairs]
     if not used:
         return None
-    names = dict.fromkeys((row.name, row.title) for table in used for row in table.rows)
+    titles = {row.name: row.title for table in used for row in table.rows}
+    titles = {name: OTHER_TITLE if name == published.OTHER_ALGORITHM else title for name, title in titles.items()}
     lines = []
-    for name, title in names:
+    for name, title in titles.items():
         cells: list[tuple[MetricCell, MetricCell]] = []
         for table in used:
             row = next((row for row in table.rows if row.name == name), None)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from efhorizon.evaluation import published
 from efhorizon.evaluation.bound_table import BoundRow, BoundTable
+from efhorizon.evaluation.changes import ChangeRow
 from efhorizon.evaluation.formulas import COVERING_LENGTH, EFFECTIVE_HORIZON, EPW, SIMPLE_HORIZON, UCB, WORST_CASE
 from efhorizon.evaluation.markdown import (
     Footnotes,
@@ -28,6 +30,7 @@ from efhorizon.report.learning import ALGORITHM_TITLES
 SIGNIFICANT = 0.05
 _ORDER = (WORST_CASE, COVERING_LENGTH, EPW, UCB, EFFECTIVE_HORIZON, SIMPLE_HORIZON)  # the paper's, then ours
 _OTHER_TITLE = "the other deep RL algorithm, empirical"
+_Row = TypeVar("_Row", BoundRow, ChangeRow)
 _TABLE_2 = tuple(metric for metric in METRICS if metric is not CONCORDANCE)
 
 
@@ -46,10 +49,9 @@ def bound_order(name: str) -> tuple[int, str]:
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
-def ordered_rows(rows: Sequence[BoundRow]) -> list[BoundRow]:
+def ordered_rows(rows: Sequence[_Row]) -> list[_Row]:
     """Bounds first, then the two empirical baselines as they come."""
-    bounds = sorted((row for row in rows if row.kind == "bound"), key=lambda row: bound_order(row.name))
-    return [*bounds, *(row for row in rows if row.kind != "bound")]
+    return sorted(rows, key=lambda row: (0, *bound_order(row.name)) if row.kind == "bound" else (1, 0, ""))
 
 
 def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:

@@ -19,12 +19,12 @@ from efhorizon.report.charts.marks import suite_title
 from efhorizon.report.learning import ALGORITHM_TITLES, GORP_RUNS
 from efhorizon.report.publication.bound_sections import (
     SIGNIFICANT,
-    bound_order,
     bound_section,
     concordance_section,
     leave_one_out_section,
     metric_title,
     of_paper,
+    ordered_rows,
     tests_section,
 )
 
@@ -248,7 +248,7 @@ def _changes_section(tables: Sequence[ChangeTable], nothing: str) -> str:
         return nothing
     explained = (
         "By what factor the sample complexity changes, as a bound predicts it and as it was measured, over the pairs "
-        "of MDPs of which both were solved."
+        "of MDPs of which both were solved. Empirical rows take the factor of another algorithm's need as prediction."
     )
     return blocks(explained, *map(_change_section, used))
 
@@ -257,7 +257,7 @@ def _change_section(found: ChangeTable) -> str:
     notes = Footnotes()
     metrics = (CORRELATION, MEDIAN_RATIO)
     rows = []
-    for row in sorted(found.rows, key=lambda row: bound_order(row.name)):
+    for row in ordered_rows(found.rows):
         cells = [escaped(row.title), str(row.num_pairs)]
         for metric in metrics:
             cells += [estimate_text(row.metrics[metric.name], metric, notes), of_paper(row.published, metric, notes)]
