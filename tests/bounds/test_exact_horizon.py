@@ -104,6 +104,32 @@ def test_success_is_that_of_brute_force(
         assert found.failures.sum() == pytest.approx(1 - float(expected), abs=1e-11)
 
 
+@pytest.mark.parametrize(("k", "m"), [(1, 1), (1, 5), (2, 2)])
+def test_success_forward_is_that_backward(rng: np.random.Generator, k: int, m: int) -> None:
+    for _ in range(8):
+        greedy = greedy_choices(timeline(random_mdp(rng, num_states=6, num_actions=2, horizon=7)), k)
+        backward, forward = greedy.success(m), greedy.likely_success(m, 0.0)
+        assert forward.low <= backward.high
+        assert backward.low <= forward.high
+        assert forward.high - forward.low < 1e-11
+        assert forward.failures == pytest.approx(backward.failures, abs=1e-12)
+
+
+def test_success_lies_between_its_bounds_whatever_is_left_out(rng: np.random.Generator) -> None:
+    for _ in range(20):
+        greedy = greedy_choices(timeline(random_mdp(rng, num_states=12, num_actions=3, horizon=8)), 1)
+        expected = greedy.success(3)
+        for left_out in (0.3, 0.02):
+            found = greedy.likely_success(3, left_out)
+            assert found.low <= expected.high
+            assert expected.low <= found.high
+            assert found.high - found.low <= 2 * left_out + 1e-11  # it may have failed there, or ended well
+        early = greedy.likely_success(3, 0.02, least=0.5)
+        assert early.low <= expected.high
+        assert expected.low <= early.high
+        assert (early.high < 0.5) == (greedy.likely_success(3, 0.02).high < 0.5)
+
+
 def test_choices_near_the_horizon_and_after_the_end_count_all_sequences() -> None:
     """k beyond what is left: action 0 ends the episode with 1, action 1 goes on to a second payment of 0 or 1.
 
@@ -241,6 +267,23 @@ def test_bisection_beyond_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 0)
     bisected = exact_horizon(plan, 1)
     assert bisected.m == scanned.m
+
+
+def test_the_least_m_does_not_depend_on_what_is_left_out(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = [timeline(random_mdp(rng, num_states=10, num_actions=3, horizon=8)) for _ in range(12)]
+    whole = [exact_horizon(plan, 1, max_m=60) for plan in plans]
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.FULL_POINTS", 0)  # choices are left out at every m
+    scanned = [exact_horizon(plan, 1, max_m=60) for plan in plans]
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 0)  # bisection, then the m passed over
+    verified = [exact_horizon(plan, 1, max_m=60) for plan in plans]
+    assert [each.m for each in scanned] == [each.m for each in whole] == [each.m for each in verified]
+    assert {each.m for each in whole} > {None, 3, 23}  # all sorts
+    assert all(each.smallest_m_verified for each in verified if each.m is not None)
+    for some, all_of_it in zip(verified, whole, strict=True):
+        if some.m is not None:
+            assert some.success_probability == pytest.approx(all_of_it.success_probability, abs=some.error)
 
 
 def test_simulated_gorp_agrees(rng: np.random.Generator) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from efhorizon.bounds._choice_exact import NODES, RATES, WEIGHTS, win_at_point
+from efhorizon.bounds._choice_exact import NODES, RATES, WEIGHTS, most_likely, win_at_point
 from efhorizon.bounds._choice_threads import threads_if
 from efhorizon.bounds._tails_sums import WINDOW_EXPONENT, WINDOW_MASS, binomial_law, last_inside
 from efhorizon.bounds.problem import Problem
@@ -67,7 +67,7 @@ class GoalChoices:
         reach = np.ones(1)  # of the pairs of one time
         for time in range(line.mdp.horizon):
             layer = line.layer(time)
-            met = _most_likely(reach, max_left_out / line.mdp.horizon)
+            met = most_likely(reach, max_left_out / line.mdp.horizon)
             weights = reach[met]
             left_out += float(reach.sum() - weights.sum())
             chances, doubts, work = self._chances_at(met + layer.start, m)
@@ -103,13 +103,6 @@ class GoalChoices:
                 self._relative_error, chances, doubts, work,
             )  # fmt: skip
         return chances, doubts, work
-
-
-def _most_likely(reach: NDArray[np.float64], left_out: float) -> NDArray[np.int64]:
-    """Places of all but the least, which together are at most `left_out`; ascending."""
-    met = np.flatnonzero(reach)
-    ascending = met[np.argsort(reach[met], kind="stable")]
-    return np.sort(ascending[np.searchsorted(np.cumsum(reach[ascending]), left_out, side="right") :])
 
 
 @njit(cache=True)

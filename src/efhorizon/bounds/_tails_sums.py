@@ -9,6 +9,7 @@ into it. Each law comes with a bound on the error of its distribution function.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,15 @@ class RolloutLaws:
         self.lengths = np.diff(starts)
         self.means, self.variances, self._spread = moments
         self._error = 4 * laws.relative_error
+
+    def part(self, laws: NDArray[np.int64]) -> RolloutLaws:
+        """Only these laws, in this order."""
+        chosen = copy(self)
+        for name in ("offsets", "strides", "lengths", "means", "variances", "_spread"):
+            setattr(chosen, name, getattr(self, name)[laws])
+        chosen.starts = np.concatenate([[0], np.cumsum(chosen.lengths)])
+        chosen.mass = self.mass[concatenated_ranges(self.starts[laws], chosen.lengths)]
+        return chosen
 
     def windows(self, m: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and last reduced lattice point of the sum of m returns that count."""
@@ -112,6 +122,13 @@ class RolloutLaws:
                 errors[batch] += np.sqrt(2 * (wrong**2).sum(axis=1)) + delta * np.sqrt(size) * norms
                 np.maximum(powers, 0, out=powers)
                 _unroll(batch, powers, first, starts, mass)
+
+
+def concatenated_ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """begins[0], begins[0] + 1, ... (lengths[0] of them), begins[1], ..."""
+    ends = np.cumsum(lengths)
+    places: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(begins - (ends - lengths), lengths)
+    return places
 
 
 @njit(cache=True)

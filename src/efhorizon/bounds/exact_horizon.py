@@ -29,8 +29,11 @@ from efhorizon.planning.returns import NoLatticeError, return_laws
 from efhorizon.planning.timeline import Timeline
 
 MAX_M = 100_000
+FULL_POINTS = 5_000_000  # lattice points of one m up to which no choice is left out: half a second
 SCAN_POINTS = 100_000_000  # lattice points over which every m is tried, some seconds; beyond, bisection
-MAX_POINTS = 20_000_000  # lattice points of one m: some seconds
+MAX_POINTS = 100_000_000  # lattice points of one m: some seconds
+VERIFY_POINTS = 1_000_000_000  # lattice points over which the m passed over are tried: a minute or two
+LEFT_OUT = (0.02, 0.002, 2e-4, 2e-5, 2e-6)  # chance of the choices left out: as little as a comparison with 1/2 needs
 _HOPELESS = 0.499  # a bound on success: below 1/2 by more than all rounding
 _STRIDE = 1.25  # between the m that are tried once scanning has become too long
 
@@ -73,10 +76,10 @@ def exact_horizon(
     """The least m up to `max_m` with which GORP(k, m) returns an optimal policy with probability at least 1/2.
 
     Success need not grow with m, so every m is tried from 1 on while that is cheap. After that m grows by a quarter
-    at a time, and bisection follows; it can miss a smaller m only if success crosses 1/2 more than once in between,
-    and `smallest_m_verified` is then False. Where no m can succeed, that is proved by Bennett's inequality if
-    possible. Every comparison with 1/2 holds with a proven error bound; where it cannot, success is computed as a
-    fraction.
+    at a time, and bisection follows; it can miss a smaller m only if success crosses 1/2 more than once in between.
+    The m that were passed over are tried then; if they are too many, `smallest_m_verified` is False. Where no m can
+    succeed, that is proved by Bennett's inequality if possible. Every comparison with 1/2 holds with a proven error
+    bound; where it cannot, success is computed as a fraction.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -110,7 +113,7 @@ def exact_horizon(
         elif last < max_m:
             reason += "; larger m need too many lattice points"
         return _result(options, None, success, None, verified, reason)
-    before = greedy.success(m - 1) if m > 1 else None
+    before = _success(greedy, m - 1) if m > 1 else None
     return _result(options, m, success, before, verified, None)
 
 
@@ -134,7 +137,7 @@ def _least(
     """The least m that suffices, the last m tried and its success, and whether every smaller m was tried."""
     m, points = 1, 0
     while True:
-        success = greedy.success(m)
+        success = _told_from_half(greedy, m)
         points += success.points
         if suffices(m, success):
             return m, m, success, True
@@ -143,10 +146,10 @@ def _least(
         if points > SCAN_POINTS:
             break
         m += 1
-    failing = m
+    failing = num_scanned = m
     while failing < max_m and success.points < MAX_POINTS:
         m = min(max_m, int(failing * _STRIDE) + 1)
-        success = greedy.success(m)
+        success = _told_from_half(greedy, m)
         if suffices(m, success):
             break
         failing = m
@@ -154,12 +157,35 @@ def _least(
         return None, failing, success, False
     while m - failing > 1:
         middle = (m + failing) // 2
-        attempt = greedy.success(middle)
+        attempt = _told_from_half(greedy, middle)
         if suffices(middle, attempt):
             m, success = middle, attempt
         else:
             failing = middle
-    return m, m, success, False
+    points = 0
+    for smaller in range(num_scanned + 1, m):
+        if points + (m - smaller) * success.points // 2 > VERIFY_POINTS:  # a smaller m takes less, mostly
+            return m, m, success, False
+        attempt = _told_from_half(greedy, smaller)
+        points += attempt.points
+        if suffices(smaller, attempt):
+            return smaller, smaller, attempt, True
+    return m, m, success, True
+
+
+def _told_from_half(greedy: GreedyChoices, m: int) -> Success:
+    """Success; where that would take long, with as few choices left out as it takes to compare it with 1/2."""
+    if greedy.points(m) <= FULL_POINTS:
+        return greedy.success(m)
+    for left_out in LEFT_OUT:
+        found = greedy.likely_success(m, left_out, least=0.5)
+        if found.low >= 0.5 or found.high < 0.5:
+            break
+    return found
+
+
+def _success(greedy: GreedyChoices, m: int) -> Success:
+    return greedy.success(m) if greedy.points(m) <= FULL_POINTS else greedy.likely_success(m, LEFT_OUT[0])
 
 
 def _result(
