@@ -86,6 +86,17 @@ def test_unfinished_analyses_are_left_out_and_named(tmp_path: Path) -> None:
     )
 
 
+def test_mdps_that_pay_the_same_whatever_is_done_are_left_out_and_named(tmp_path: Path) -> None:
+    same = analysis("s")
+    same["analysis"]["worst_return"] = same["analysis"]["optimal_return"]
+    data = study_data(results_directory(tmp_path / "results", [analysis("a"), same], [row("a"), row("s")]))
+    assert [each.name for each in data.summaries] == ["a"]
+    assert set(data.analyses) == {"a", "s"}
+    assert data.notes[0] == (
+        "tables that pay the same whatever is done, so that there is nothing to learn, are left out: s"
+    )
+
+
 def test_reading_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "results"
     (path / "analyses").mkdir(parents=True)

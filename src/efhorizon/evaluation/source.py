@@ -21,7 +21,7 @@ class StudyData:
     path: Path  # where pictures are looked for
     analyses: dict[str, dict[str, Any]]  # by name
     runs: list[dict[str, Any]]  # run rows, all of them
-    summaries: list[MdpSummary]  # complete analyses only, by name
+    summaries: list[MdpSummary]  # complete analyses only, where there is something to learn, by name
     titles: dict[str, str]  # bound name: title for people
     notes: tuple[str, ...] = ()  # what was left out, and why
     tables: tuple[BuiltTable, ...] = ()  # that were built, also those that were not analyzed
@@ -47,7 +47,8 @@ def combined(
     path: Path, analyses: dict[str, dict[str, Any]], rows: list[dict[str, Any]], where: str = "analyses"
 ) -> StudyData:
     """The data of a study from its analyses and run rows."""
-    complete = {name: content for name, content in analyses.items() if theory.is_complete(content)}
+    explored = {name: content for name, content in analyses.items() if theory.is_complete(content)}
+    complete = {name: content for name, content in explored.items() if theory.has_something_to_learn(content)}
     selection = runs.selected_rows(rows, {name: theory.fingerprint(content) for name, content in complete.items()})
     summaries, titles = [], {}
     for name in sorted(complete):
@@ -61,10 +62,13 @@ def combined(
             )
         )
         titles.update(theory.titles_of(complete[name], f"{where}/{name}"))
-    unfinished = sorted(set(analyses) - set(complete))
-    left_out = f"unfinished tables, whose figures are intervals, are left out: {', '.join(unfinished)}"
-    notes = (left_out, *selection.notes) if unfinished else selection.notes
-    return StudyData(path, analyses, rows, summaries, titles, notes)
+    reasons = {
+        "unfinished tables, whose figures are intervals, are left out": set(analyses) - set(explored),
+        "tables that pay the same whatever is done, so that there is nothing to learn, are left out": set(explored)
+        - set(complete),
+    }
+    notes = tuple(f"{reason}: {', '.join(sorted(names))}" for reason, names in reasons.items() if names)
+    return StudyData(path, analyses, rows, summaries, titles, (*notes, *selection.notes))
 
 
 def _from_results(path: Path) -> StudyData:

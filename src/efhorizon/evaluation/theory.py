@@ -38,6 +38,12 @@ def is_complete(content: Mapping[str, Any]) -> bool:
     return isinstance(analysis, dict) and analysis.get("complete") is True
 
 
+def has_something_to_learn(content: Mapping[str, Any]) -> bool:
+    """Whether some action sequence pays more than another, so far as the file says."""
+    analysis = content["analysis"]
+    return analysis.get("worst_return") is None or analysis["worst_return"] != analysis.get("optimal_return")
+
+
 def fingerprint(content: Mapping[str, Any]) -> str | None:
     """Of the table that was analyzed, where the file says."""
     table = content.get("table")

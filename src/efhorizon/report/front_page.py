@@ -243,7 +243,9 @@ def _estimate_cell(estimate: Estimate | None, metric: str, paper: Mapping[str, f
     of_paper = None if paper is None or metric not in paper else shown(paper[metric])
     if estimate is None:
         return MetricCell(numbers.MISSING, None, of_paper, None, False)
-    interval = None if estimate.low is None else f"{shown(estimate.low)}{numbers.MISSING}{shown(estimate.high)}"
+    is_negative = estimate.low is not None and estimate.low < 0 and metric != "median_ratio_log10"
+    between = " to " if is_negative else numbers.MISSING  # a dash before a minus is hard to read
+    interval = None if estimate.low is None else f"{shown(estimate.low)}{between}{shown(estimate.high)}"
     return MetricCell(shown(estimate.value), interval, of_paper, estimate.reason, False)
 
 
