@@ -23,8 +23,8 @@ from scipy.special import roots_legendre
 
 from efhorizon.bounds._choice import Choices, equal_rows, merged
 from efhorizon.bounds._choice_threads import threads_if
-from efhorizon.bounds._tails_sums import RolloutLaws, SumLaws, concatenated_ranges
-from efhorizon.planning.returns import ReturnLaws
+from efhorizon.bounds._tails_sums import RolloutLaws, SumLaws
+from efhorizon.planning.returns import ReturnLaws, concatenated_ranges
 from efhorizon.planning.rewards import ROUNDING
 
 _MOST_NODES = 16

@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from efhorizon.planning.returns import ReturnLaws
+from efhorizon.planning.returns import ReturnLaws, concatenated_ranges
 from efhorizon.planning.rewards import ROUNDING
 
 WINDOW_MASS = 1e-18
@@ -122,13 +122,6 @@ class RolloutLaws:
                 errors[batch] += np.sqrt(2 * (wrong**2).sum(axis=1)) + delta * np.sqrt(size) * norms
                 np.maximum(powers, 0, out=powers)
                 _unroll(batch, powers, first, starts, mass)
-
-
-def concatenated_ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """begins[0], begins[0] + 1, ... (lengths[0] of them), begins[1], ..."""
-    ends = np.cumsum(lengths)
-    places: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(begins - (ends - lengths), lengths)
-    return places
 
 
 @njit(cache=True)

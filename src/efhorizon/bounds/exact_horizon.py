@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
@@ -59,6 +60,19 @@ class ExactHorizon:
     smallest_m_verified: bool  # every smaller m was tried; else m is the least between two that were
     reason: str | None
     witness: Witness | None
+
+
+class Bounded(Protocol):
+    """A probability that lies between two numbers."""
+
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
+
+
+Found = TypeVar("Found", bound=Bounded)
 
 
 class _UndecidedError(Exception):
@@ -177,8 +191,13 @@ def _told_from_half(greedy: GreedyChoices, m: int) -> Success:
     """Success; where that would take long, with as few choices left out as it takes to compare it with 1/2."""
     if greedy.points(m) <= FULL_POINTS:
         return greedy.success(m)
+    return told_from_half(lambda left_out: greedy.likely_success(m, left_out, least=0.5))
+
+
+def told_from_half(success: Callable[[float], Found]) -> Found:
+    """Success with as few choices left out as it takes to compare it with 1/2, if that is possible."""
     for left_out in LEFT_OUT:
-        found = greedy.likely_success(m, left_out, least=0.5)
+        found = success(left_out)
         if found.low >= 0.5 or found.high < 0.5:
             break
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from efhorizon.bounds._goal_choices import MAX_SEQUENCES, GoalChoices, GoalSuccess
-from efhorizon.bounds.exact_horizon import ExactHorizon, Witness
+from efhorizon.bounds.exact_horizon import ExactHorizon, Witness, told_from_half
 from efhorizon.bounds.problem import Problem
 
 MAX_M = 10**18
@@ -14,12 +14,6 @@ SCAN_POINTS = 400_000_000  # lattice points over which every smaller m is tried:
 CHEAP_POINTS = 1_000_000  # of one m: then the search goes on until two neighbouring m are told apart
 PRECISION = 1000  # else it ends when m is known to one part in so many
 NOT_TRIED = "not every smaller m was tried"
-_LEFT_OUT = (
-    0.02,
-    0.002,
-    0.0002,
-    0.00002,
-)  # chance of the choices that are left out: as little as a comparison with 1/2 needs
 
 
 def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
@@ -67,13 +61,7 @@ def _least(greedy: GoalChoices, m: int, found: GoalSuccess) -> tuple[int, GoalSu
 
 
 def _told_from_half(greedy: GoalChoices, m: int) -> GoalSuccess:
-    """Success with as few choices left out as it takes to compare it with 1/2, if that is possible."""
-    found = greedy.success(m, _LEFT_OUT[0])
-    for left_out in _LEFT_OUT[1:]:
-        if found.low >= 0.5 or found.high < 0.5:
-            break
-        found = greedy.success(m, left_out)
-    return found
+    return told_from_half(lambda left_out: greedy.success(m, left_out))
 
 
 def _without(k: int, reason: str) -> ExactHorizon:

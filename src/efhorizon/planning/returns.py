@@ -220,8 +220,14 @@ def _selected(laws: _Laws, chosen: NDArray[Any]) -> _Laws:
     starts, offsets, mass = laws
     lengths = starts[chosen + 1] - starts[chosen]
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(ends[-1]) + np.repeat(starts[chosen] - ends[:-1], lengths)
-    return ends, offsets[chosen], mass[places]
+    return ends, offsets[chosen], mass[concatenated_ranges(starts[chosen], lengths)]
+
+
+def concatenated_ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """begins[0], begins[0] + 1, ... (lengths[0] of them), begins[1], ..."""
+    ends = np.cumsum(lengths)
+    places: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(begins - (ends - lengths), lengths)
+    return places
 
 
 @njit(cache=True)
