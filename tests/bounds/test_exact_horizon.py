@@ -15,8 +15,10 @@ from efhorizon import TabularMDP, load
 from efhorizon.bounds._choice import choices
 from efhorizon.bounds._choice_exact import GreedyChoices
 from efhorizon.bounds._choice_fractions import success_fraction
+from efhorizon.bounds._forward_choices import ForwardChoices
 from efhorizon.bounds._tails_sums import RolloutLaws
 from efhorizon.bounds.exact_horizon import exact_horizon
+from efhorizon.planning.policies import exploration_policy
 from efhorizon.planning.returns import return_laws
 from efhorizon.planning.timeline import Timeline, timeline
 
@@ -26,6 +28,10 @@ REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "bridge"
 def greedy_choices(plan: Timeline, k: int) -> GreedyChoices:
     options = choices(plan, k)
     return GreedyChoices(options, return_laws(plan, options.group_ends))
+
+
+def forward_choices(plan: Timeline, k: int) -> ForwardChoices:
+    return ForwardChoices(plan, k, exploration_policy(plan.mdp, None))
 
 
 def brute_force_success(mdp: TabularMDP, k: int, m: int) -> Fraction:
@@ -101,33 +107,32 @@ def test_success_is_that_of_brute_force(
         found = greedy_choices(plan, k).success(m)
         assert found.low <= float(expected) <= found.high
         assert found.high - found.low < 1e-11
-        assert found.failures.sum() == pytest.approx(1 - float(expected), abs=1e-11)
 
 
-@pytest.mark.parametrize(("k", "m"), [(1, 1), (1, 5), (2, 2)])
+@pytest.mark.parametrize(("k", "m"), [(1, 1), (1, 5), (2, 2), (3, 1)])
 def test_success_forward_is_that_backward(rng: np.random.Generator, k: int, m: int) -> None:
     for _ in range(8):
-        greedy = greedy_choices(timeline(random_mdp(rng, num_states=6, num_actions=2, horizon=7)), k)
-        backward, forward = greedy.success(m), greedy.likely_success(m, 0.0)
+        plan = timeline(random_mdp(rng, num_states=6, num_actions=2, horizon=7))
+        backward, forward = greedy_choices(plan, k).success(m), forward_choices(plan, k).success(m, 0.0)
         assert forward.low <= backward.high
         assert backward.low <= forward.high
         assert forward.high - forward.low < 1e-11
-        assert forward.failures == pytest.approx(backward.failures, abs=1e-12)
+        assert forward.worst_failure == pytest.approx(backward.worst_failure, abs=1e-12)
 
 
 def test_success_lies_between_its_bounds_whatever_is_left_out(rng: np.random.Generator) -> None:
     for _ in range(20):
-        greedy = greedy_choices(timeline(random_mdp(rng, num_states=12, num_actions=3, horizon=8)), 1)
-        expected = greedy.success(3)
+        plan = timeline(random_mdp(rng, num_states=12, num_actions=3, horizon=8))
+        expected, greedy = greedy_choices(plan, 1).success(3), forward_choices(plan, 1)
         for left_out in (0.3, 0.02):
-            found = greedy.likely_success(3, left_out)
+            found = greedy.success(3, left_out)
             assert found.low <= expected.high
             assert expected.low <= found.high
-            assert found.high - found.low <= 2 * left_out + 1e-11  # it may have failed there, or ended well
-        early = greedy.likely_success(3, 0.02, least=0.5)
+            assert found.high - found.low <= left_out + 1e-11
+        early = greedy.success(3, 0.02, least=0.5)
         assert early.low <= expected.high
         assert expected.low <= early.high
-        assert (early.high < 0.5) == (greedy.likely_success(3, 0.02).high < 0.5)
+        assert (early.high < 0.5) == (greedy.success(3, 0.02).high < 0.5)
 
 
 def test_choices_near_the_horizon_and_after_the_end_count_all_sequences() -> None:
@@ -278,7 +283,10 @@ def test_the_least_m_does_not_depend_on_what_is_left_out(
     scanned = [exact_horizon(plan, 1, max_m=60) for plan in plans]
     monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 0)  # bisection, then the m passed over
     verified = [exact_horizon(plan, 1, max_m=60) for plan in plans]
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.MAX_SEQUENCES", 0)  # no choice is kept
+    not_kept = [exact_horizon(plan, 1, max_m=60) for plan in plans]
     assert [each.m for each in scanned] == [each.m for each in whole] == [each.m for each in verified]
+    assert [each.m for each in not_kept] == [each.m for each in whole]
     assert {each.m for each in whole} > {None, 3, 23}  # all sorts
     assert all(each.smallest_m_verified for each in verified if each.m is not None)
     for some, all_of_it in zip(verified, whole, strict=True):

@@ -10,6 +10,7 @@ import pytest
 from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP
+from efhorizon.planning import returns
 from efhorizon.planning.returns import NoLatticeError, ReturnMoments, return_laws, return_moments
 from efhorizon.planning.timeline import Timeline, timeline
 
@@ -125,3 +126,16 @@ def test_no_lattice_is_one_clear_line(rewards: list[list[float]], options: dict[
     plan = timeline(TabularMDP([[0, 0]], rewards, 5))
     with pytest.raises(NoLatticeError, match=message):
         return_laws(plan, [0], **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("hashed", [True, False])
+def test_equal_rows_are_found_also_where_hashes_collide(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch, hashed: bool
+) -> None:
+    if not hashed:
+        monkeypatch.setattr(returns, "_row_hashes", lambda rows: np.zeros(len(rows), np.uint64))
+    rows = rng.integers(-2, 2, size=(200, 3))
+    first, number = returns._distinct_rows(rows)
+    assert len(first) == len({tuple(row) for row in rows.tolist()})
+    assert np.array_equal(rows[first[number]], rows)
+    assert all((rows[:i] != rows[i]).any(axis=1).all() for i in first)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from efhorizon.planning.rewards import RewardScale
 from efhorizon.planning.timeline import Timeline
-from efhorizon.planning.values import optimal_values
+from efhorizon.planning.values import OptimalValues, optimal_values
 
-MAX_ARMS = 1 << 28  # about 8 GB
+MAX_ARMS = 1 << 25  # about 6 GB, and twice that with the moments for Appendix C
 _PAIRS_A_BLOCK = 1 << 14
 
 
@@ -35,8 +35,7 @@ class Choices:
     timeline: Timeline
     scale: RewardScale
     num_steps: int  # k
-    pairs: NDArray[np.int32]  # [O]
-    layer_starts: NDArray[np.int64]  # [T + 1]
+    pairs: NDArray[np.int64]  # [O]
     following: NDArray[
         np.int32
     ]  # [O, A], the next choice; -1 where the episode ends, -2 where the action is not optimal
@@ -65,13 +64,16 @@ class TooManySequencesError(ValueError):
 def choices(timeline: Timeline, k: int, *, gamma: float = 1.0) -> Choices:
     """All choices of GORP with k-action sequences as long as its earlier actions were optimal."""
     optimal = optimal_values(timeline, gamma=gamma)
-    scale = optimal.values.scale
-    pairs = np.flatnonzero(optimal.reached).astype(np.int32)
+    found = choices_at(timeline, optimal, np.flatnonzero(optimal.reached), k)
     number = np.cumsum(optimal.reached, dtype=np.int32) - 1
-    successors = timeline.successors[pairs]
-    following = np.where(successors >= 0, number[successors], -1)
-    following = np.where(optimal.actions[pairs], following, -2).astype(np.int32)
+    following = np.where(found.following >= 0, number[np.maximum(found.following, 0)], found.following)
+    return replace(found, following=following)
 
+
+def choices_at(timeline: Timeline, optimal: OptimalValues, pairs: NDArray[np.int64], k: int) -> Choices:
+    """The choices at some pairs, given in ascending order; what follows is a pair."""
+    scale = optimal.values.scale
+    following = np.where(optimal.actions[pairs], timeline.successors[pairs], np.int32(-2))
     blocks = [_sequences(timeline, scale, pairs, begin, k) for begin in range(0, len(pairs), _PAIRS_A_BLOCK)]
     owners, ends, prefixes, actions, counts = (np.concatenate(column) for column in zip(*blocks, strict=True))
     is_new = np.ones(len(owners), np.bool_)  # a group begins here
@@ -82,7 +84,6 @@ def choices(timeline: Timeline, k: int, *, gamma: float = 1.0) -> Choices:
         scale=scale,
         num_steps=k,
         pairs=pairs,
-        layer_starts=np.searchsorted(pairs, timeline.starts).astype(np.int64),
         following=following,
         group_starts=np.searchsorted(owners[is_new], every).astype(np.int64),
         group_ends=ends[is_new],
@@ -130,9 +131,10 @@ def equal_rows(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 _Arms = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[np.int32], NDArray[np.float64]]
 
 
-def _sequences(timeline: Timeline, scale: RewardScale, pairs: NDArray[np.int32], begin: int, k: int) -> _Arms:
+def _sequences(timeline: Timeline, scale: RewardScale, pairs: NDArray[np.int64], begin: int, k: int) -> _Arms:
     """Arms of some choices by (choice, end, prefix, first action): one action more at a time, equal ones merged."""
     mdp, units = timeline.mdp, scale.sum_units
+    _check_arms(len(pairs) * mdp.num_actions, k)
     own = pairs[begin : begin + _PAIRS_A_BLOCK]
     actions = np.tile(np.arange(mdp.num_actions, dtype=np.int32), len(own))
     owners = np.repeat(np.arange(begin, begin + len(own)), mdp.num_actions)
@@ -141,8 +143,7 @@ def _sequences(timeline: Timeline, scale: RewardScale, pairs: NDArray[np.int32],
     arms = _united(owners, ends, prefixes, actions, np.ones(len(owners)))
     for step in range(1, k):
         owners, ends, prefixes, actions, counts = arms
-        if len(owners) * mdp.num_actions * (len(pairs) // len(own)) > MAX_ARMS:
-            raise TooManySequencesError(f"the distinct action sequences of length {k} do not fit in memory")
+        _check_arms(len(owners) * mdp.num_actions * (len(pairs) // len(own)), k)
         live, over = np.flatnonzero(ends >= 0), np.flatnonzero(ends < 0)
         parents = np.repeat(live, mdp.num_actions)
         choice = np.tile(np.arange(mdp.num_actions), len(live))
@@ -157,6 +158,11 @@ def _sequences(timeline: Timeline, scale: RewardScale, pairs: NDArray[np.int32],
             np.concatenate([counts[over] * mdp.num_actions, counts[parents]]),
         )
     return arms
+
+
+def _check_arms(number: int, k: int) -> None:
+    if number > MAX_ARMS:
+        raise TooManySequencesError(f"the distinct action sequences of length {k} do not fit in memory")
 
 
 def _united(

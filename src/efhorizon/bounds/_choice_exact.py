@@ -12,8 +12,6 @@ derivatives: Gauss-Legendre quadrature errs only downward, on panels that halve 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,14 +21,14 @@ from scipy.special import roots_legendre
 
 from efhorizon.bounds._choice import Choices, equal_rows, merged
 from efhorizon.bounds._choice_threads import threads_if
+from efhorizon.bounds._forward_success import Success
 from efhorizon.bounds._tails_sums import RolloutLaws, SumLaws
-from efhorizon.planning.returns import ReturnLaws, concatenated_ranges
+from efhorizon.planning.returns import ReturnLaws
 from efhorizon.planning.rewards import ROUNDING
 
 _MOST_NODES = 16
 _NEGLIGIBLE = 1e-30  # chance of a sum that is not looked at; all of them stay far below other errors
 _PARALLEL_FROM = 1 << 16  # groups times lattice points
-_POINTS_A_LAYER = 1000  # what the loop over times takes, in lattice points
 
 
 def _gauss_table() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -49,16 +47,6 @@ def _gauss_table() -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np
 
 
 NODES, WEIGHTS, RATES = _gauss_table()
-
-
-@dataclass(frozen=True)
-class Success:
-    """Whether GORP(k, m) ends with an optimal policy, and where it fails."""
-
-    low: float  # bounds on the probability of success
-    high: float
-    failures: NDArray[np.float64]  # [O], chance to reach this choice by optimal actions and fail there
-    points: int  # lattice points that were summed over, a measure of the work
 
 
 class GreedyChoices:
@@ -84,30 +72,8 @@ class GreedyChoices:
         low, high, failures = np.zeros((3, self._choices.num_choices))
         _success_recursion(following, chances, missing, error, low, high)
         failing_chances(following, chances, failures)
-        return Success(float(low[0]), float(high[0]), failures, points)
-
-    def likely_success(self, m: int, max_left_out: float, *, least: float = 0.0) -> Success:
-        """The same forward in time, without choices that are met least: at most `max_left_out` of all chances.
-
-        It ends early once success is known to be below `least`.
-        """
-        choices = self._choices
-        reach, failures = np.zeros((2, choices.num_choices))
-        reach[0] = 1.0
-        ended_well = in_doubt = 0.0
-        points = 0
-        for begin, end in pairwise(choices.layer_starts):
-            met = most_likely(reach[begin:end], max_left_out / (len(choices.layer_starts) - 1)) + begin
-            chances, missing, error, work = self._probabilities_of(met, m)
-            rounding = 4 * chances.size * ROUNDING  # each share is rounded, and so is each sum
-            in_doubt += max(0.0, float(reach[begin:end].sum() - reach[met].sum()))
-            in_doubt += float(reach[met] @ (missing + error)) + rounding
-            ended_well += _move_on(met, choices.following, chances, reach, failures)
-            points += work + _POINTS_A_LAYER
-            if ended_well + reach[end:].sum() + in_doubt < least:
-                break
-        still_on = float(reach[end:].sum())
-        return Success(max(0.0, ended_well - in_doubt), min(1.0, ended_well + still_on + in_doubt), failures, points)
+        worst = int(failures.argmax())
+        return Success(float(low[0]), float(high[0]), int(self._choices.pairs[worst]), float(failures[worst]), points)
 
     def probabilities(self, m: int) -> _Probabilities:
         """Chance [O, A] of each action at each choice, the chance left out [O], a bound on rounding [O], the work."""
@@ -115,23 +81,6 @@ class GreedyChoices:
         return _all_probabilities(
             m, self._rollouts.sums(m), self._laws, self._counts, choices.group_starts, choices.group_prefixes,
             choices.arm_starts, choices.arm_groups, choices.arm_actions, choices.arm_counts, choices.following.shape[1],
-        )  # fmt: skip
-
-    def _probabilities_of(self, chosen: NDArray[np.int64], m: int) -> _Probabilities:
-        """The same of some choices."""
-        choices = self._choices
-        num_groups = np.diff(choices.group_starts)[chosen]
-        num_arms = np.diff(choices.arm_starts)[chosen]
-        groups = concatenated_ranges(choices.group_starts[chosen], num_groups)
-        arms = concatenated_ranges(choices.arm_starts[chosen], num_arms)
-        group_starts = np.concatenate([[0], np.cumsum(num_groups)])
-        moved = np.repeat(group_starts[:-1] - choices.group_starts[chosen], num_arms)
-        laws, own_laws = np.unique(self._laws[groups], return_inverse=True)
-        return _all_probabilities(
-            m, self._rollouts.part(laws).sums(m), own_laws, self._counts[groups],
-            group_starts, choices.group_prefixes[groups],
-            np.concatenate([[0], np.cumsum(num_arms)]), choices.arm_groups[arms] + moved,
-            choices.arm_actions[arms], choices.arm_counts[arms], choices.following.shape[1],
         )  # fmt: skip
 
 
@@ -155,30 +104,6 @@ def _all_probabilities(
             NODES, WEIGHTS, RATES, ROUNDING, chances, missing, error,
         )  # fmt: skip
     return chances, missing, error, points
-
-
-def most_likely(reach: NDArray[np.float64], left_out: float) -> NDArray[np.int64]:
-    """Places of all but the least, which together are at most `left_out`; ascending."""
-    met = np.flatnonzero(reach)
-    ascending = met[np.argsort(reach[met], kind="stable")]
-    return np.sort(ascending[np.searchsorted(np.cumsum(reach[ascending]), left_out, side="right") :])
-
-
-@njit(cache=True)
-def _move_on(chosen, following, chances, reach, failures):  # type: ignore[no-untyped-def]
-    """Add to the chances to be at later choices, and to fail at these; returns the chance that all has ended well."""
-    ended_well = 0.0
-    for i in range(len(chosen)):
-        for action in range(following.shape[1]):
-            share = reach[chosen[i]] * chances[i, action]
-            after = following[chosen[i], action]
-            if after >= 0:
-                reach[after] += share
-            elif after == -1:
-                ended_well += share
-            else:
-                failures[chosen[i]] += share
-    return ended_well
 
 
 @njit(cache=True)

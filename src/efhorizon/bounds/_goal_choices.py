@@ -2,23 +2,21 @@
 
 In a goal MDP a rollout's return is 0 or the goal's reward, so a sequence of k actions is one number: the chance p that
 the goal is reached, at once or by the exploration policy afterwards. The sum of its m returns is binomial, and the
-chance of each action to be chosen the integral of `_choice_exact.py`. Nothing has to be kept for a choice: the chances
-of one time are computed, GORP's whereabouts moved on, and so to the last time. Choices that are met least are left
-out, which leaves success between two numbers: those that matter are few, 1 in 4 of the five million of a gridworld with
-80,000 states, and most of the work is in the others.
+chance of each action to be chosen the integral of `_choice_exact.py`. Nothing has to be kept for a choice
+(`_forward_success.py`), and no law of returns.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from efhorizon.bounds._choice_exact import NODES, RATES, WEIGHTS, most_likely, win_at_point
+from efhorizon.bounds._choice_exact import NODES, RATES, WEIGHTS, win_at_point
 from efhorizon.bounds._choice_threads import threads_if
+from efhorizon.bounds._forward_success import Chances, Success, forward_success
 from efhorizon.bounds._tails_sums import WINDOW_EXPONENT, WINDOW_MASS, binomial_law, last_inside
 from efhorizon.bounds.problem import Problem
 from efhorizon.planning.returns import relative_error
@@ -28,18 +26,6 @@ from efhorizon.planning.values import policy_values
 MAX_SEQUENCES = 1 << 10  # A^k that are compared one by one
 MAX_WINDOW = 1 << 22  # lattice points of one law; a choice that needs more is as good as left out
 _PARALLEL_FROM = 64  # choices
-_POINTS_A_LAYER = 1000  # what the loop over times takes, in lattice points
-
-
-@dataclass(frozen=True)
-class GoalSuccess:
-    """Bounds on the chance that GORP(k, m) ends with an optimal policy, and where it fails most."""
-
-    low: float
-    high: float
-    worst_pair: int
-    worst_failure: float  # chance to take the first action that is not optimal at that pair
-    points: int  # lattice points summed over and sequences compared: a measure of the work
 
 
 class GoalChoices:
@@ -59,66 +45,23 @@ class GoalChoices:
         self._pays = pays[mdp.reward_codes]  # [S, A]
         self._relative_error = 4 * relative_error(line)  # half of it is for chances that are taken as equal
 
-    def success(self, m: int, max_left_out: float) -> GoalSuccess:
+    def success(self, m: int, max_left_out: float, *, least: float = 0.0) -> Success:
         """Success within `max_left_out`, and rounding: choices of at most that chance together are left out."""
-        line = self._timeline
-        success = left_out = doubt = 0.0
-        worst, points = (0, 0.0), 0
-        reach = np.ones(1)  # of the pairs of one time
-        for time in range(line.mdp.horizon):
-            layer = line.layer(time)
-            met = most_likely(reach, max_left_out / line.mdp.horizon)
-            weights = reach[met]
-            left_out += float(reach.sum() - weights.sum())
-            chances, doubts, work = self._chances_at(met + layer.start, m)
-            reach = np.zeros(len(line.states[line.layer(time + 1)]) if time + 1 < line.mdp.horizon else 0)
-            failures = np.zeros(len(met))
-            success += _move_on(
-                met + layer.start, layer.stop, weights, chances, self._optimal.actions, line.successors, reach, failures
-            )
-            doubt += float(weights @ doubts) + 4 * chances.size * ROUNDING  # each share is rounded, and so is each sum
-            points += int(work.sum()) + _POINTS_A_LAYER
-            if len(met) and failures.max() > worst[1]:
-                worst = int(met[failures.argmax()]) + layer.start, float(failures.max())
-            if not len(reach):
-                break
-        return GoalSuccess(
-            low=max(0.0, success - doubt),
-            high=min(1.0, success + max(0.0, left_out) + doubt),
-            worst_pair=worst[0],
-            worst_failure=worst[1],
-            points=points,
-        )
+        return forward_success(
+            self._timeline, self._optimal, lambda pairs: self._chances_at(pairs, m),
+            max_left_out=max_left_out, least=least,
+        )  # fmt: skip
 
-    def _chances_at(
-        self, pairs: NDArray[np.int64], m: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """Chance of each action [O, A], a bound on the error of their sum [O], and the work [O]."""
+    def _chances_at(self, pairs: NDArray[np.int64], m: int) -> Chances:
         chances = np.zeros((len(pairs), self._timeline.mdp.num_actions))
-        doubts = np.zeros(len(pairs))
+        errors = np.zeros(len(pairs))
         work = np.zeros(len(pairs), np.int64)
         with threads_if(len(pairs) >= _PARALLEL_FROM):
             _goal_choices(
                 pairs, m, self._k, self._timeline.states, self._timeline.successors, self._pays, self._chances,
-                self._relative_error, chances, doubts, work,
+                self._relative_error, chances, errors, work,
             )  # fmt: skip
-        return chances, doubts, work
-
-
-@njit(cache=True)
-def _move_on(pairs, next_start, weights, chances, optimal, successors, reach, failures):  # type: ignore[no-untyped-def]
-    """Where GORP is at the next time; returns the chance that the episode has ended well."""
-    ended = 0.0
-    for i in range(len(pairs)):
-        for action in range(chances.shape[1]):
-            share = weights[i] * chances[i, action]
-            if not optimal[pairs[i], action]:
-                failures[i] += share
-            elif successors[pairs[i], action] >= 0:
-                reach[successors[pairs[i], action] - next_start] += share
-            else:
-                ended += share
-    return ended
+        return chances, errors, int(work.sum())
 
 
 @njit(cache=True, parallel=True)

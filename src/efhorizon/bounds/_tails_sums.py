@@ -9,7 +9,6 @@ into it. Each law comes with a bound on the error of its distribution function.
 from __future__ import annotations
 
 import math
-from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from efhorizon.planning.returns import ReturnLaws, concatenated_ranges
+from efhorizon.planning.returns import ReturnLaws
 from efhorizon.planning.rewards import ROUNDING
 
 WINDOW_MASS = 1e-18
@@ -53,15 +52,6 @@ class RolloutLaws:
         self.lengths = np.diff(starts)
         self.means, self.variances, self._spread = moments
         self._error = 4 * laws.relative_error
-
-    def part(self, laws: NDArray[np.int64]) -> RolloutLaws:
-        """Only these laws, in this order."""
-        chosen = copy(self)
-        for name in ("offsets", "strides", "lengths", "means", "variances", "_spread"):
-            setattr(chosen, name, getattr(self, name)[laws])
-        chosen.starts = np.concatenate([[0], np.cumsum(chosen.lengths)])
-        chosen.mass = self.mass[concatenated_ranges(self.starts[laws], chosen.lengths)]
-        return chosen
 
     def windows(self, m: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and last reduced lattice point of the sum of m returns that count."""

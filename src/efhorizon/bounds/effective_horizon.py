@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from efhorizon.bounds.appendix_c import AppendixCBound, appendix_c_bound
-from efhorizon.bounds.exact_horizon import ExactHorizon, exact_horizon
+from efhorizon.bounds.exact_horizon import MAX_SEQUENCES, ExactHorizon, exact_horizon
 from efhorizon.bounds.goal_horizon import goal_horizon
 from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
 from efhorizon.bounds.problem import Problem, effective_horizon_of
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 
-MAX_SEQUENCES = 1 << 22  # of all choices, to keep in a goal MDP: some minutes
 MAX_WORK_BESIDE_EXACT = 1 << 22  # sequences times standard deviations of their sums, to do Appendix C as well: seconds
 
 
@@ -124,10 +123,12 @@ def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
         found = goal_sufficient_m(problem, k)
         work = num_sequences * math.isqrt(found.m or 1)
         if num_sequences > MAX_SEQUENCES or (found.m is not None and work > MAX_WORK_BESIDE_EXACT):
-            return found, _no_appendix_c(k, f"left out: {num_sequences:,} action sequences would take long")
+            return found, _no_appendix_c(k, num_sequences)
         if found.smallest_m_verified or found.reason == NOT_TRIED:
             return found, _appendix_c(problem, k, found.m)
     exact = _exact(problem, k)
+    if exact.m is not None and num_sequences > MAX_SEQUENCES:
+        return exact, _no_appendix_c(k, num_sequences)
     return exact, _appendix_c(problem, k, exact.m)
 
 
@@ -143,5 +144,6 @@ def _appendix_c(problem: Problem, k: int, sufficient_m: int | None) -> AppendixC
     )
 
 
-def _no_appendix_c(k: int, reason: str) -> AppendixCBound:
+def _no_appendix_c(k: int, num_sequences: int) -> AppendixCBound:
+    reason = f"left out: {num_sequences:,} action sequences would take long"
     return AppendixCBound(k, None, None, None, {}, None, None, reason)

@@ -14,27 +14,27 @@ An action that begins more of the tied sequences is then chosen more often.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from numpy.typing import ArrayLike
 
-from efhorizon.bounds._choice import Choices, TooManySequencesError, choices
-from efhorizon.bounds._choice_exact import GreedyChoices, Success
+from efhorizon.bounds._choice import TooManySequencesError, choices
+from efhorizon.bounds._choice_exact import GreedyChoices
 from efhorizon.bounds._choice_fractions import affordable, success_fraction
 from efhorizon.bounds._failure_bound import FailureBound
+from efhorizon.bounds._forward_choices import ForwardChoices
+from efhorizon.bounds._forward_success import LEFT_OUT, Success, told_from_half
 from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.planning.policies import exploration_policy as checked_policy
-from efhorizon.planning.returns import NoLatticeError, return_laws
+from efhorizon.planning.returns import NoLatticeError
 from efhorizon.planning.timeline import Timeline
 
 MAX_M = 100_000
+MAX_SEQUENCES = 1 << 22  # of all choices, to keep: two or three gigabytes
 FULL_POINTS = 5_000_000  # lattice points of one m up to which no choice is left out: half a second
 SCAN_POINTS = 100_000_000  # lattice points over which every m is tried, some seconds; beyond, bisection
 MAX_POINTS = 100_000_000  # lattice points of one m: some seconds
 VERIFY_POINTS = 1_000_000_000  # lattice points over which the m passed over are tried: a minute or two
-LEFT_OUT = (0.02, 0.002, 2e-4, 2e-5, 2e-6)  # chance of the choices left out: as little as a comparison with 1/2 needs
 _HOPELESS = 0.499  # a bound on success: below 1/2 by more than all rounding
 _STRIDE = 1.25  # between the m that are tried once scanning has become too long
 
@@ -62,19 +62,6 @@ class ExactHorizon:
     witness: Witness | None
 
 
-class Bounded(Protocol):
-    """A probability that lies between two numbers."""
-
-    @property
-    def low(self) -> float: ...
-
-    @property
-    def high(self) -> float: ...
-
-
-Found = TypeVar("Found", bound=Bounded)
-
-
 class _UndecidedError(Exception):
     """Success is too close to 1/2."""
 
@@ -99,24 +86,12 @@ def exact_horizon(
         raise ValueError(f"k must be at least 1, got {k}")
     explorer = checked_policy(timeline.mdp, exploration_policy)
     try:
-        options = choices(timeline, k, gamma=gamma)
-        laws = return_laws(timeline, options.group_ends, explorer, gamma=gamma)
+        greedy = _Greedy(timeline, k, explorer, gamma)
     except (NoLatticeError, TooManySequencesError) as error:
         return _without(k, str(error))
-    greedy = GreedyChoices(options, laws)
-
-    def suffices(m: int, success: Success) -> bool:
-        if success.low < 0.5 <= success.high:
-            if not affordable(options, laws, explorer, m):
-                raise _UndecidedError(
-                    f"the success probability at m = {m} is too close to 1/2 to be told apart from it"
-                )
-            return success_fraction(options, m) * 2 >= 1
-        return success.low >= 0.5
-
-    limit = _hopeless_from(FailureBound(options, laws.moments()), max_m)
+    limit = greedy.hopeless_from(max_m)
     try:
-        m, last, success, verified = _least(greedy, suffices, max_m if limit is None else max(1, limit - 1))
+        m, last, success, verified = _least(greedy, max_m if limit is None else max(1, limit - 1))
     except _UndecidedError as error:
         return _without(k, str(error))
     if m is None:
@@ -126,9 +101,49 @@ def exact_horizon(
             reason = f"success stays below 1/2 for {which} below {limit}, and provably from there on"
         elif last < max_m:
             reason += "; larger m need too many lattice points"
-        return _result(options, None, success, None, verified, reason)
-    before = _success(greedy, m - 1) if m > 1 else None
-    return _result(options, m, success, before, verified, None)
+        return _result(timeline, k, None, success, None, verified, reason)
+    before = greedy.success(m - 1) if m > 1 else None
+    return _result(timeline, k, m, success, before, verified, None)
+
+
+class _Greedy:
+    """GORP's success for every m: of all choices while they are few, else where it is likely to be."""
+
+    def __init__(self, timeline: Timeline, k: int, explorer: ExplorationPolicy, gamma: float) -> None:
+        self._explorer = explorer
+        self._forward = ForwardChoices(timeline, k, explorer, gamma=gamma)
+        self._options = choices(timeline, k, gamma=gamma) if self._forward.num_sequences <= MAX_SEQUENCES else None
+        if self._options is not None:
+            self._laws = self._forward.laws_of(self._options.group_ends)
+            self._kept = GreedyChoices(self._options, self._laws)
+
+    def told_from_half(self, m: int) -> Success:
+        """Success; where that would take long, with as few choices left out as it takes to compare it with 1/2."""
+        if self._all_at_once(m):
+            return self._kept.success(m)
+        return told_from_half(lambda left_out: self._forward.success(m, left_out, least=0.5))
+
+    def success(self, m: int) -> Success:
+        return self._kept.success(m) if self._all_at_once(m) else self._forward.success(m, LEFT_OUT[0])
+
+    def suffices(self, m: int, success: Success) -> bool:
+        """Whether it is at least 1/2, in fractions if floats cannot tell."""
+        if success.low < 0.5 <= success.high:
+            if self._options is None or not affordable(self._options, self._laws, self._explorer, m):
+                raise _UndecidedError(
+                    f"the success probability at m = {m} is too close to 1/2 to be told apart from it"
+                )
+            return success_fraction(self._options, m) * 2 >= 1
+        return success.low >= 0.5
+
+    def hopeless_from(self, max_m: int) -> int | None:
+        """An m up to max_m from which on no m can succeed half the time; None where there is no proof."""
+        if self._options is None:
+            return None
+        return _hopeless_from(FailureBound(self._options, self._laws.moments()), max_m)
+
+    def _all_at_once(self, m: int) -> bool:
+        return self._options is not None and self._kept.points(m) <= FULL_POINTS
 
 
 def _hopeless_from(problem: FailureBound, max_m: int) -> int | None:
@@ -145,15 +160,13 @@ def _hopeless_from(problem: FailureBound, max_m: int) -> int | None:
     return hopeless
 
 
-def _least(
-    greedy: GreedyChoices, suffices: Callable[[int, Success], bool], max_m: int
-) -> tuple[int | None, int, Success, bool]:
+def _least(greedy: _Greedy, max_m: int) -> tuple[int | None, int, Success, bool]:
     """The least m that suffices, the last m tried and its success, and whether every smaller m was tried."""
     m, points = 1, 0
     while True:
-        success = _told_from_half(greedy, m)
+        success = greedy.told_from_half(m)
         points += success.points
-        if suffices(m, success):
+        if greedy.suffices(m, success):
             return m, m, success, True
         if m >= max_m:
             return None, m, success, True
@@ -163,16 +176,16 @@ def _least(
     failing = num_scanned = m
     while failing < max_m and success.points < MAX_POINTS:
         m = min(max_m, int(failing * _STRIDE) + 1)
-        success = _told_from_half(greedy, m)
-        if suffices(m, success):
+        success = greedy.told_from_half(m)
+        if greedy.suffices(m, success):
             break
         failing = m
     else:
         return None, failing, success, False
     while m - failing > 1:
         middle = (m + failing) // 2
-        attempt = _told_from_half(greedy, middle)
-        if suffices(middle, attempt):
+        attempt = greedy.told_from_half(middle)
+        if greedy.suffices(middle, attempt):
             m, success = middle, attempt
         else:
             failing = middle
@@ -180,48 +193,32 @@ def _least(
     for smaller in range(num_scanned + 1, m):
         if points + (m - smaller) * success.points // 2 > VERIFY_POINTS:  # a smaller m takes less, mostly
             return m, m, success, False
-        attempt = _told_from_half(greedy, smaller)
+        attempt = greedy.told_from_half(smaller)
         points += attempt.points
-        if suffices(smaller, attempt):
+        if greedy.suffices(smaller, attempt):
             return smaller, smaller, attempt, True
     return m, m, success, True
 
 
-def _told_from_half(greedy: GreedyChoices, m: int) -> Success:
-    """Success; where that would take long, with as few choices left out as it takes to compare it with 1/2."""
-    if greedy.points(m) <= FULL_POINTS:
-        return greedy.success(m)
-    return told_from_half(lambda left_out: greedy.likely_success(m, left_out, least=0.5))
-
-
-def told_from_half(success: Callable[[float], Found]) -> Found:
-    """Success with as few choices left out as it takes to compare it with 1/2, if that is possible."""
-    for left_out in LEFT_OUT:
-        found = success(left_out)
-        if found.low >= 0.5 or found.high < 0.5:
-            break
-    return found
-
-
-def _success(greedy: GreedyChoices, m: int) -> Success:
-    return greedy.success(m) if greedy.points(m) <= FULL_POINTS else greedy.likely_success(m, LEFT_OUT[0])
-
-
 def _result(
-    options: Choices, m: int | None, success: Success, before: Success | None, verified: bool, reason: str | None
+    timeline: Timeline,
+    k: int,
+    m: int | None,
+    success: Success,
+    before: Success | None,
+    verified: bool,
+    reason: str | None,
 ) -> ExactHorizon:
-    worst = int(success.failures.argmax())
-    time, state = options.place(worst)
-    error = max((found.high - found.low) / 2 for found in (success, before) if found is not None)
+    pair = success.worst_pair
     return ExactHorizon(
-        k=options.num_steps,
+        k=k,
         m=m,
         success_probability=(success.low + success.high) / 2,
         previous_success_probability=None if before is None else (before.low + before.high) / 2,
-        error=error,
+        error=max((found.high - found.low) / 2 for found in (success, before) if found is not None),
         smallest_m_verified=verified,
         reason=reason,
-        witness=Witness(time, state, float(success.failures[worst])),
+        witness=Witness(timeline.time_of(pair), int(timeline.states[pair]), success.worst_failure),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from efhorizon.bounds._goal_choices import MAX_SEQUENCES, GoalChoices, GoalSuccess
-from efhorizon.bounds.exact_horizon import ExactHorizon, Witness, told_from_half
+from efhorizon.bounds._forward_success import Success, told_from_half
+from efhorizon.bounds._goal_choices import MAX_SEQUENCES, GoalChoices
+from efhorizon.bounds.exact_horizon import ExactHorizon, Witness
 from efhorizon.bounds.problem import Problem
 
 MAX_M = 10**18
@@ -45,7 +46,7 @@ def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
     return ExactHorizon(k, m, success, None, error, reason is None, reason, witness)
 
 
-def _least(greedy: GoalChoices, m: int, found: GoalSuccess) -> tuple[int, GoalSuccess, str | None]:
+def _least(greedy: GoalChoices, m: int, found: Success) -> tuple[int, Success, str | None]:
     """The least m that suffices, up to one that does; or that one, and why it need not be the least."""
     points = 0
     for smaller in range(1, m):
@@ -60,8 +61,8 @@ def _least(greedy: GoalChoices, m: int, found: GoalSuccess) -> tuple[int, GoalSu
     return m, found, None
 
 
-def _told_from_half(greedy: GoalChoices, m: int) -> GoalSuccess:
-    return told_from_half(lambda left_out: greedy.success(m, left_out))
+def _told_from_half(greedy: GoalChoices, m: int) -> Success:
+    return told_from_half(lambda left_out: greedy.success(m, left_out, least=0.5))
 
 
 def _without(k: int, reason: str) -> ExactHorizon:

@@ -24,7 +24,8 @@ from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
 from efhorizon.planning.rewards import ROUNDING, reward_scale
 from efhorizon.planning.timeline import Timeline
 
-MAX_POINTS = 1 << 26  # lattice points of one layer's laws, and of all laws kept: 512 MB each
+MAX_POINTS = 1 << 26  # lattice points of one layer's laws: 512 MB
+MAX_KEPT_POINTS = 1 << 30  # of all laws kept: 8 GB
 _ENDED = 0  # the class of an episode that is over: it returns 0
 
 
@@ -47,6 +48,12 @@ class ReturnLaws:
         """Least return and probabilities of one of the pairs asked for."""
         law = self.index[pair]
         return int(self.offsets[law]), self.mass[self.starts[law] : self.starts[law + 1]]
+
+    def part(self, laws: NDArray[Any]) -> ReturnLaws:
+        """Only these laws, which may be given several times."""
+        distinct, index = np.unique(laws, return_inverse=True)
+        starts, offsets, mass = _selected((self.starts, self.offsets, self.mass), distinct)
+        return ReturnLaws(index, starts, offsets, mass, self.unit, self.relative_error)
 
     def moments(self) -> ReturnMoments:
         """Moments of the laws of the pairs asked for; the third absolute one is exact."""
@@ -156,12 +163,9 @@ def return_laws(
         if len(distinct):
             kept.append(_selected(following, distinct))
             num_kept, num_points = num_kept + len(distinct), num_points + int(kept[-1][0][-1])
-        if num_points > max_points:
-            raise NoLatticeError(f"laws of returns need {num_points} lattice points, more than {max_points}")
-    ends = np.cumsum([0] + [int(part[0][-1]) for part in kept])
-    starts = np.concatenate([part[0][:-1] + end for part, end in zip(kept, ends[:-1], strict=True)] + [ends[-1:]])
-    offsets, mass = (np.concatenate([part[i] for part in kept]) for i in (1, 2))
-    return ReturnLaws(index, starts, offsets, mass, scale.unit, relative_error(timeline))
+        if num_points > MAX_KEPT_POINTS:
+            raise NoLatticeError(f"laws of returns need {num_points} lattice points, more than {MAX_KEPT_POINTS}")
+    return ReturnLaws(index, *_joined(kept), scale.unit, relative_error(timeline))
 
 
 def _classes(
@@ -184,10 +188,18 @@ def _classes(
         keys.sort(axis=1)
     else:
         keys = np.hstack([keys, explorer.at(time)[states].view(np.int64)])
-    _, first, inverse = np.unique(keys[~over], axis=0, return_index=True, return_inverse=True)
+    first, number = _distinct_rows(keys[~over])
     found = np.full(len(pairs), _ENDED, np.int64)
-    found[~over] = inverse.ravel() + 1
+    found[~over] = number + 1
     return pairs[~over][first], found
+
+
+def _distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first of each sort of equal rows, and the sort of every row. By hashes, which is quick; they are checked."""
+    _, first, number = np.unique(_row_hashes(rows), return_index=True, return_inverse=True)
+    if not np.array_equal(rows[first[number]], rows):
+        _, first, number = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, number.ravel()
 
 
 _Laws = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # starts, offsets, mass
@@ -223,11 +235,39 @@ def _selected(laws: _Laws, chosen: NDArray[Any]) -> _Laws:
     return ends, offsets[chosen], mass[concatenated_ranges(starts[chosen], lengths)]
 
 
+def _joined(parts: list[_Laws]) -> _Laws:
+    """One after the other. The parts are given up on the way, for there is not room for all laws twice."""
+    starts = np.zeros(1 + sum(len(part[1]) for part in parts), np.int64)
+    offsets = np.empty(len(starts) - 1, np.int64)
+    mass = np.empty(sum(int(part[0][-1]) for part in parts))
+    law = place = 0
+    for number, (own_starts, own_offsets, own_mass) in enumerate(parts):
+        parts[number] = (own_starts[:0], own_offsets[:0], own_mass[:0])
+        stop = law + len(own_offsets)
+        starts[law + 1 : stop + 1] = own_starts[1:] + place
+        offsets[law:stop] = own_offsets
+        mass[place : place + len(own_mass)] = own_mass
+        law, place = stop, place + len(own_mass)
+    return starts, offsets, mass
+
+
 def concatenated_ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """begins[0], begins[0] + 1, ... (lengths[0] of them), begins[1], ..."""
     ends = np.cumsum(lengths)
     places: NDArray[np.int64] = np.arange(lengths.sum()) + np.repeat(begins - (ends - lengths), lengths)
     return places
+
+
+@njit(cache=True)
+def _row_hashes(rows):  # type: ignore[no-untyped-def]
+    hashes = np.zeros(len(rows), np.uint64)
+    for i in range(len(rows)):
+        mixed = np.uint64(0)
+        for j in range(rows.shape[1]):
+            mixed = (mixed ^ np.uint64(rows[i, j])) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(32)
+        hashes[i] = mixed
+    return hashes
 
 
 @njit(cache=True)
