@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from efhorizon.bounds.appendix_c import AppendixCBound, appendix_c_bound
-from efhorizon.bounds.exact_horizon import MAX_SEQUENCES, ExactHorizon, exact_horizon
+from efhorizon.bounds.exact_horizon import MAX_POINTS, MAX_SEQUENCES, PATIENT_POINTS, ExactHorizon, exact_horizon
 from efhorizon.bounds.goal_horizon import goal_horizon
 from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
 from efhorizon.bounds.problem import Problem, effective_horizon_of
@@ -135,7 +135,15 @@ def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
 def _exact(problem: Problem, k: int) -> ExactHorizon:
     if not problem.exact:
         return ExactHorizon(k, None, None, None, None, False, "not asked for", None)
-    return exact_horizon(problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma)
+    sweep = problem.sweep(k)
+    some_m_suffices = sweep is not None and sweep.solvable  # by the law of large numbers
+    return exact_horizon(
+        problem.timeline,
+        k,
+        exploration_policy=problem.policy,
+        gamma=problem.gamma,
+        max_points=PATIENT_POINTS if some_m_suffices else MAX_POINTS,
+    )
 
 
 def _appendix_c(problem: Problem, k: int, sufficient_m: int | None) -> AppendixCBound:

@@ -33,10 +33,12 @@ MAX_M = 100_000
 MAX_SEQUENCES = 1 << 22  # of all choices, to keep: two or three gigabytes
 FULL_POINTS = 5_000_000  # lattice points of one m up to which no choice is left out: half a second
 SCAN_POINTS = 100_000_000  # lattice points over which every m is tried, some seconds; beyond, bisection
-MAX_POINTS = 100_000_000  # lattice points of one m: some seconds
+MAX_POINTS = 100_000_000  # lattice points of one m up to which a larger one is tried: ten seconds
+PATIENT_POINTS = 1_000_000_000  # the same where some m must suffice: a minute or two
+CHEAP_POINTS = 10_000_000  # of one m: bisection then ends with two neighbouring m, else with one part in PRECISION
+PRECISION = 100
 VERIFY_POINTS = 1_000_000_000  # lattice points over which the m passed over are tried: a minute or two
 _HOPELESS = 0.499  # a bound on success: below 1/2 by more than all rounding
-_STRIDE = 1.25  # between the m that are tried once scanning has become too long
 
 
 @dataclass(frozen=True)
@@ -73,14 +75,15 @@ def exact_horizon(
     exploration_policy: ArrayLike | ExplorationPolicy | None = None,
     gamma: float = 1.0,
     max_m: int = MAX_M,
+    max_points: int = MAX_POINTS,
 ) -> ExactHorizon:
     """The least m up to `max_m` with which GORP(k, m) returns an optimal policy with probability at least 1/2.
 
-    Success need not grow with m, so every m is tried from 1 on while that is cheap. After that m grows by a quarter
-    at a time, and bisection follows; it can miss a smaller m only if success crosses 1/2 more than once in between.
-    The m that were passed over are tried then; if they are too many, `smallest_m_verified` is False. Where no m can
-    succeed, that is proved by Bennett's inequality if possible. Every comparison with 1/2 holds with a proven error
-    bound; where it cannot, success is computed as a fraction.
+    Success need not grow with m, so every m is tried from 1 on while that is cheap. After that m is doubled until it
+    suffices or takes more than `max_points` lattice points, and bisection follows; it can miss a smaller m only if
+    success crosses 1/2 more than once in between. The m that were passed over are tried then; if they are too many,
+    `smallest_m_verified` is False. Where no m can succeed, that is proved by Bennett's inequality if possible. Every
+    comparison with 1/2 holds with a proven error bound; where it cannot, success is computed as a fraction.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -91,7 +94,7 @@ def exact_horizon(
         return _without(k, str(error))
     limit = greedy.hopeless_from(max_m)
     try:
-        m, last, success, verified = _least(greedy, max_m if limit is None else max(1, limit - 1))
+        m, last, success, verified = _least(greedy, max_m if limit is None else max(1, limit - 1), max_points)
     except _UndecidedError as error:
         return _without(k, str(error))
     if m is None:
@@ -160,7 +163,7 @@ def _hopeless_from(problem: FailureBound, max_m: int) -> int | None:
     return hopeless
 
 
-def _least(greedy: _Greedy, max_m: int) -> tuple[int | None, int, Success, bool]:
+def _least(greedy: _Greedy, max_m: int, max_points: int) -> tuple[int | None, int, Success, bool]:
     """The least m that suffices, the last m tried and its success, and whether every smaller m was tried."""
     m, points = 1, 0
     while True:
@@ -174,15 +177,15 @@ def _least(greedy: _Greedy, max_m: int) -> tuple[int | None, int, Success, bool]
             break
         m += 1
     failing = num_scanned = m
-    while failing < max_m and success.points < MAX_POINTS:
-        m = min(max_m, int(failing * _STRIDE) + 1)
+    while failing < max_m and success.points < max_points:
+        m = min(max_m, 2 * failing)
         success = greedy.told_from_half(m)
         if greedy.suffices(m, success):
             break
         failing = m
     else:
         return None, failing, success, False
-    while m - failing > 1:
+    while m - failing > (1 if success.points < CHEAP_POINTS else max(1, m // PRECISION)):
         middle = (m + failing) // 2
         attempt = greedy.told_from_half(middle)
         if greedy.suffices(middle, attempt):
