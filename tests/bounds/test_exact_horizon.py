@@ -285,8 +285,17 @@ def test_the_least_m_does_not_depend_on_what_is_left_out(
     verified = [exact_horizon(plan, 1, max_m=60) for plan in plans]
     monkeypatch.setattr("efhorizon.bounds.exact_horizon.MAX_SEQUENCES", 0)  # no choice is kept
     not_kept = [exact_horizon(plan, 1, max_m=60) for plan in plans]
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.CHEAP_POINTS", 0)  # bisection ends early
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.PRECISION", 2)
+    rough = [exact_horizon(plan, 1, max_m=60) for plan in plans]
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.VERIFY_POINTS", 0)  # and what it passed over is not tried
+    unverified = [exact_horizon(plan, 1, max_m=60) for plan in plans]
     assert [each.m for each in scanned] == [each.m for each in whole] == [each.m for each in verified]
-    assert [each.m for each in not_kept] == [each.m for each in whole]
+    assert [each.m for each in not_kept] == [each.m for each in whole] == [each.m for each in rough]
+    for some, all_of_it in zip(unverified, whole, strict=True):
+        assert (some.m is None) == (all_of_it.m is None)
+        assert some.m == all_of_it.m or (some.m > all_of_it.m and not some.smallest_m_verified)
+    assert any(each.m != other.m for each, other in zip(unverified, whole, strict=True))
     assert {each.m for each in whole} > {None, 3, 23}  # all sorts
     assert all(each.smallest_m_verified for each in verified if each.m is not None)
     for some, all_of_it in zip(verified, whole, strict=True):
