@@ -113,6 +113,7 @@ class Analysis:
                 "by_k": {
                     str(entry.k): {
                         "exact_m": entry.exact_m,
+                        "least_possible_m": entry.least_possible_m,
                         "upper_m": _writable(entry.upper_m),
                         "theorem_m": _writable(entry.theorem_m),
                         "method": entry.method,

@@ -17,7 +17,9 @@ from efhorizon.bounds._choice_exact import GreedyChoices
 from efhorizon.bounds._choice_fractions import success_fraction
 from efhorizon.bounds._forward_choices import ForwardChoices
 from efhorizon.bounds._tails_sums import RolloutLaws
+from efhorizon.bounds.effective_horizon import effective_horizon
 from efhorizon.bounds.exact_horizon import exact_horizon
+from efhorizon.bounds.problem import problem
 from efhorizon.planning.policies import exploration_policy
 from efhorizon.planning.returns import return_laws
 from efhorizon.planning.timeline import Timeline, timeline
@@ -230,17 +232,39 @@ def test_a_coin_that_never_reaches_one_half_is_not_decided_by_rounding() -> None
     assert "1/2" in result.reason
 
 
-def test_no_m_can_be_proved_for_greed() -> None:
-    """3/4 at once against 1 by the right sequence of 4: Q^1 prefers the wrong action, whatever m."""
+def patience_mdp() -> TabularMDP:
+    """3/4 at once against 1 by the right sequence of 4: Q^1 and Q^2 prefer the wrong action, whatever m."""
     transitions = np.array([[1, -1], [2, -1], [3, -1], [-1, -1]])
     rewards = np.array([[0, 0.75], [0, 0], [0, 0], [1, 0]])
-    result = exact_horizon(timeline(TabularMDP(transitions, rewards, 4)), 1)
+    return TabularMDP(transitions, rewards, 4)
+
+
+def test_no_m_can_be_proved_for_greed() -> None:
+    result = exact_horizon(timeline(patience_mdp()), 1)
     assert result.m is None
+    assert result.least_possible_m is None
     assert result.smallest_m_verified
     assert result.reason is not None
     assert "provably" in result.reason
     assert result.witness is not None
     assert (result.witness.time, result.witness.state) == (0, 0)
+
+
+@pytest.mark.parametrize("proof", [True, False])
+def test_a_horizon_is_exact_if_smaller_k_cannot_be_better(monkeypatch: pytest.MonkeyPatch, proof: bool) -> None:
+    """GORP(3, 1) succeeds half the time: H = 3, if k = 1 fails for m < 4 and k = 2 for m = 1. They fail for every m."""
+    if not proof:
+        monkeypatch.setattr("efhorizon.bounds.exact_horizon._hopeless_from", lambda *_: None)
+        monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 400)
+    found = effective_horizon(problem(patience_mdp()))
+    assert (found.value, found.k, found.m) == (3.0, 3, 1)
+    assert [entry.exact_m for entry in found.by_k] == [None, None, 1]
+    assert found.kind == "exact"
+    least = [entry.least_possible_m for entry in found.by_k[:2]]
+    assert least == [None, None] if proof else all(each is not None and 4 < each < 1000 for each in least)
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon._hopeless_from", lambda *_: None)
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 0)  # one m is tried, then every second
+    assert effective_horizon(problem(patience_mdp())).kind == "upper"
 
 
 def test_a_lock_has_a_closed_form() -> None:

@@ -30,6 +30,7 @@ class HorizonAtK:
     upper_reason: str | None
     theorem_reason: str | None
     witness: Any  # of the method
+    least_possible_m: int | None = 1  # exact laws rule out every smaller one; None where they rule out all
 
     @property
     def m(self) -> int | None:
@@ -53,7 +54,8 @@ def effective_horizon(problem: Problem) -> EffectiveHorizon:
     and m returns an optimal policy with probability at least 1/2. Lemma 5.3: T^2 A^H steps then suffice.
 
     For each k up to `max_k`: the exact m_k where it can be computed, else the least upper bound (Appendix C, Theorem
-    5.4, in goal MDPs Theorem B.4). The result is "exact" if no k left out or only bounded can be better, as H_k >= k.
+    5.4, in goal MDPs Theorem B.4). The result is "exact" if no k left out or only bounded can be better: H_k is at
+    least k + log_A m if every smaller m was tried and fails.
     """
     by_k = tuple(_at_k(problem, k) for k in range(1, problem.max_k + 1))
     found = [entry for entry in by_k if entry.m is not None]
@@ -63,9 +65,7 @@ def effective_horizon(problem: Problem) -> EffectiveHorizon:
     num_actions, horizon = problem.mdp.num_actions, problem.mdp.horizon
     best = min(found, key=lambda entry: (num_actions**entry.k * _m(entry), entry.k))
     value = effective_horizon_of(num_actions, best.k, _m(best))
-    rivals = [entry.k for entry in by_k if entry.exact_m is None]
-    rivals += [problem.max_k + 1] if problem.max_k < horizon else []
-    is_exact = best.exact_m is not None and all(value <= k for k in rivals)
+    is_exact = best.exact_m is not None and _none_is_better(problem, by_k, num_actions**best.k * _m(best))
     return EffectiveHorizon(
         value=value,
         k=best.k,
@@ -74,6 +74,15 @@ def effective_horizon(problem: Problem) -> EffectiveHorizon:
         by_k=by_k,
         sample_complexity=horizon**2 * num_actions**best.k * _m(best),
     )
+
+
+def _none_is_better(problem: Problem, by_k: tuple[HorizonAtK, ...], episodes: int) -> bool:
+    """Whether no k can do with fewer than so many episodes A^k m, be it one whose m_k is not known, or a larger one."""
+    num_actions = problem.mdp.num_actions
+    rivals = [entry for entry in by_k if entry.exact_m is None and entry.least_possible_m is not None]
+    least = [num_actions**entry.k * (entry.least_possible_m or 1) for entry in rivals]
+    least += [num_actions ** (problem.max_k + 1)] if problem.max_k < problem.mdp.horizon else []
+    return all(episodes <= each for each in least)
 
 
 def _m(entry: HorizonAtK) -> int:
@@ -109,6 +118,7 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
         upper_reason=tight.reason,
         theorem_reason=theorem.reason,
         witness=exact.witness if exact_m is not None else upper[2] if upper else None,
+        least_possible_m=exact.least_possible_m,
     )
 
 

@@ -62,6 +62,7 @@ class ExactHorizon:
     smallest_m_verified: bool  # every smaller m was tried; else m is the least between two that were
     reason: str | None
     witness: Witness | None
+    least_possible_m: int | None = 1  # every smaller m was tried and fails; None where every m does
 
 
 class _UndecidedError(Exception):
@@ -94,19 +95,22 @@ def exact_horizon(
         return _without(k, str(error))
     limit = greedy.hopeless_from(max_m)
     try:
-        m, last, success, verified = _least(greedy, max_m if limit is None else max(1, limit - 1), max_points)
+        m, success, last, num_failing = _least(greedy, max_m if limit is None else max(1, limit - 1), max_points)
     except _UndecidedError as error:
         return _without(k, str(error))
-    if m is None:
-        reason = f"success stays below 1/2 for every m tried up to {last}"
-        if limit is not None:
-            which = "all m" if verified else "all m tried"
-            reason = f"success stays below 1/2 for {which} below {limit}, and provably from there on"
-        elif last < max_m:
-            reason += "; larger m need too many lattice points"
-        return _result(timeline, k, None, success, None, verified, reason)
-    before = greedy.success(m - 1) if m > 1 else None
-    return _result(timeline, k, m, success, before, verified, None)
+    least_possible_m: int | None = num_failing + 1
+    if m is not None:
+        before = greedy.success(m - 1) if m > 1 else None
+        return _result(timeline, k, m, success, before, m == least_possible_m, None, least_possible_m)
+    verified = num_failing == last
+    reason = f"success stays below 1/2 for every m tried up to {last}"
+    if limit is not None:
+        which = "all m" if verified else "all m tried"
+        reason = f"success stays below 1/2 for {which} below {limit}, and provably from there on"
+        least_possible_m = None if verified else least_possible_m
+    elif last < max_m:
+        reason += "; larger m need too many lattice points"
+    return _result(timeline, k, None, success, None, verified, reason, least_possible_m)
 
 
 class _Greedy:
@@ -163,16 +167,16 @@ def _hopeless_from(problem: FailureBound, max_m: int) -> int | None:
     return hopeless
 
 
-def _least(greedy: _Greedy, max_m: int, max_points: int) -> tuple[int | None, int, Success, bool]:
-    """The least m that suffices, the last m tried and its success, and whether every smaller m was tried."""
+def _least(greedy: _Greedy, max_m: int, max_points: int) -> tuple[int | None, Success, int, int]:
+    """The least m that suffices and success there, the last m tried, and up to which m all were tried and fail."""
     m, points = 1, 0
     while True:
         success = greedy.told_from_half(m)
         points += success.points
         if greedy.suffices(m, success):
-            return m, m, success, True
+            return m, success, m, m - 1
         if m >= max_m:
-            return None, m, success, True
+            return None, success, m, m
         if points > SCAN_POINTS:
             break
         m += 1
@@ -184,7 +188,7 @@ def _least(greedy: _Greedy, max_m: int, max_points: int) -> tuple[int | None, in
             break
         failing = m
     else:
-        return None, failing, success, False
+        return None, success, failing, num_scanned
     while m - failing > (1 if success.points < CHEAP_POINTS else max(1, m // PRECISION)):
         middle = (m + failing) // 2
         attempt = greedy.told_from_half(middle)
@@ -195,12 +199,12 @@ def _least(greedy: _Greedy, max_m: int, max_points: int) -> tuple[int | None, in
     points = 0
     for smaller in range(num_scanned + 1, m):
         if points + (m - smaller) * success.points // 2 > VERIFY_POINTS:  # a smaller m takes less, mostly
-            return m, m, success, False
+            return m, success, m, smaller - 1
         attempt = greedy.told_from_half(smaller)
         points += attempt.points
         if greedy.suffices(smaller, attempt):
-            return smaller, smaller, attempt, True
-    return m, m, success, True
+            return smaller, attempt, smaller, smaller - 1
+    return m, success, m, m - 1
 
 
 def _result(
@@ -211,6 +215,7 @@ def _result(
     before: Success | None,
     verified: bool,
     reason: str | None,
+    least_possible_m: int | None,
 ) -> ExactHorizon:
     pair = success.worst_pair
     return ExactHorizon(
@@ -222,6 +227,7 @@ def _result(
         smallest_m_verified=verified,
         reason=reason,
         witness=Witness(timeline.time_of(pair), int(timeline.states[pair]), success.worst_failure),
+        least_possible_m=least_possible_m,
     )
 
 

@@ -39,26 +39,27 @@ def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
             m, found = middle, attempt
         else:  # or cannot be told from 1/2, and does not count either
             failing = middle
-    m, found, reason = _least(greedy, m, found)
+    m, found, reason, least_possible_m = _least(greedy, m, found)
     pair = found.worst_pair
     witness = Witness(problem.timeline.time_of(pair), int(problem.timeline.states[pair]), found.worst_failure)
     success, error = (found.low + found.high) / 2, (found.high - found.low) / 2
-    return ExactHorizon(k, m, success, None, error, reason is None, reason, witness)
+    return ExactHorizon(k, m, success, None, error, reason is None, reason, witness, least_possible_m)
 
 
-def _least(greedy: GoalChoices, m: int, found: Success) -> tuple[int, Success, str | None]:
-    """The least m that suffices, up to one that does; or that one, and why it need not be the least."""
+def _least(greedy: GoalChoices, m: int, found: Success) -> tuple[int, Success, str | None, int]:
+    """The least m that suffices, up to one that does; or that one, why it need not be the least, and what may be."""
     points = 0
     for smaller in range(1, m):
         if points + (m - smaller) * found.points // 2 > SCAN_POINTS:  # a smaller m takes less, mostly
-            return m, found, NOT_TRIED
+            return m, found, NOT_TRIED, smaller
         attempt = _told_from_half(greedy, smaller)
         points += attempt.points
         if attempt.low >= 0.5:
-            return smaller, attempt, None
+            return smaller, attempt, None, smaller
         if attempt.high >= 0.5:
-            return m, found, f"the success probability at m = {smaller} is too close to 1/2 to be told apart from it"
-    return m, found, None
+            reason = f"the success probability at m = {smaller} is too close to 1/2 to be told apart from it"
+            return m, found, reason, smaller
+    return m, found, None, m
 
 
 def _told_from_half(greedy: GoalChoices, m: int) -> Success:
