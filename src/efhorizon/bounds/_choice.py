@@ -21,7 +21,7 @@ from efhorizon.planning.rewards import RewardScale
 from efhorizon.planning.timeline import Timeline
 from efhorizon.planning.values import OptimalValues, optimal_values
 
-MAX_ARMS = 1 << 25  # about 6 GB, and twice that with the moments for Appendix C
+MAX_ARMS = 1 << 24  # about 3 GB, and 8 GB with the moments for Appendix C
 _PAIRS_A_BLOCK = 1 << 14
 
 
