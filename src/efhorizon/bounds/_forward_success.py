@@ -18,7 +18,8 @@ from efhorizon.planning.rewards import ROUNDING
 from efhorizon.planning.timeline import Timeline
 from efhorizon.planning.values import OptimalValues
 
-LEFT_OUT = (0.02, 0.002, 2e-4, 2e-5, 2e-6)  # chance of the choices left out: as little as a comparison with 1/2 needs
+LEFT_OUT = (0.2, 0.02, 0.002, 2e-4, 2e-5, 2e-6)  # chance of the choices left out, until success is told from 1/2
+SHOWN_WITHOUT = 0.02  # the same where success is to be shown
 _POINTS_A_LAYER = 1000  # what the loop over times takes, in lattice points
 
 Chances = tuple[NDArray[np.float64], NDArray[np.float64], int]  # of each action [O, A], their errors [O], the work
@@ -33,6 +34,18 @@ class Success:
     worst_pair: int
     worst_failure: float  # chance to take the first action that is not optimal at that pair
     points: int  # lattice points summed over and sequences compared: a measure of the work
+
+    @property
+    def middle(self) -> float:
+        return (self.low + self.high) / 2
+
+    @property
+    def error(self) -> float:
+        return (self.high - self.low) / 2
+
+    def or_closer(self, other: Success) -> Success:
+        """The one that leaves less open."""
+        return self if self.error <= other.error else other
 
 
 def told_from_half(success: Callable[[float], Success]) -> Success:

@@ -23,7 +23,7 @@ from efhorizon.bounds._choice_exact import GreedyChoices
 from efhorizon.bounds._choice_fractions import affordable, success_fraction
 from efhorizon.bounds._failure_bound import FailureBound
 from efhorizon.bounds._forward_choices import ForwardChoices
-from efhorizon.bounds._forward_success import LEFT_OUT, Success, told_from_half
+from efhorizon.bounds._forward_success import SHOWN_WITHOUT, Success, told_from_half
 from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.planning.returns import NoLatticeError
@@ -100,6 +100,7 @@ def exact_horizon(
         return _without(k, str(error))
     least_possible_m: int | None = num_failing + 1
     if m is not None:
+        success = success.or_closer(greedy.success(m))
         before = greedy.success(m - 1) if m > 1 else None
         return _result(timeline, k, m, success, before, m == least_possible_m, None, least_possible_m)
     verified = num_failing == last
@@ -131,7 +132,8 @@ class _Greedy:
         return told_from_half(lambda left_out: self._forward.success(m, left_out, least=0.5))
 
     def success(self, m: int) -> Success:
-        return self._kept.success(m) if self._all_at_once(m) else self._forward.success(m, LEFT_OUT[0])
+        """Success; where that would take long, to two digits."""
+        return self._kept.success(m) if self._all_at_once(m) else self._forward.success(m, SHOWN_WITHOUT)
 
     def suffices(self, m: int, success: Success) -> bool:
         """Whether it is at least 1/2, in fractions if floats cannot tell."""
@@ -221,9 +223,9 @@ def _result(
     return ExactHorizon(
         k=k,
         m=m,
-        success_probability=(success.low + success.high) / 2,
-        previous_success_probability=None if before is None else (before.low + before.high) / 2,
-        error=max((found.high - found.low) / 2 for found in (success, before) if found is not None),
+        success_probability=success.middle,
+        previous_success_probability=None if before is None else before.middle,
+        error=max(found.error for found in (success, before) if found is not None),
         smallest_m_verified=verified,
         reason=reason,
         witness=Witness(timeline.time_of(pair), int(timeline.states[pair]), success.worst_failure),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from efhorizon.bounds._forward_success import Success, told_from_half
+from efhorizon.bounds._forward_success import SHOWN_WITHOUT, Success, told_from_half
 from efhorizon.bounds._goal_choices import MAX_SEQUENCES, GoalChoices
 from efhorizon.bounds.exact_horizon import ExactHorizon, Witness
 from efhorizon.bounds.problem import Problem
@@ -40,10 +40,10 @@ def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
         else:  # or cannot be told from 1/2, and does not count either
             failing = middle
     m, found, reason, least_possible_m = _least(greedy, m, found)
+    found = found.or_closer(greedy.success(m, SHOWN_WITHOUT))
     pair = found.worst_pair
     witness = Witness(problem.timeline.time_of(pair), int(problem.timeline.states[pair]), found.worst_failure)
-    success, error = (found.low + found.high) / 2, (found.high - found.low) / 2
-    return ExactHorizon(k, m, success, None, error, reason is None, reason, witness, least_possible_m)
+    return ExactHorizon(k, m, found.middle, None, found.error, reason is None, reason, witness, least_possible_m)
 
 
 def _least(greedy: GoalChoices, m: int, found: Success) -> tuple[int, Success, str | None, int]:
