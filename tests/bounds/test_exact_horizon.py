@@ -267,6 +267,18 @@ def test_a_horizon_is_exact_if_smaller_k_cannot_be_better(monkeypatch: pytest.Mo
     assert effective_horizon(problem(patience_mdp())).kind == "upper"
 
 
+def test_where_choices_are_too_many_to_keep_appendix_c_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem(random_mdp(np.random.default_rng(9), num_states=2, num_actions=3, horizon=6))
+    expected = effective_horizon(given)
+    assert expected.by_k[0].upper_reason is None
+    for module in ("exact_horizon", "effective_horizon"):
+        monkeypatch.setattr(f"efhorizon.bounds.{module}.MAX_SEQUENCES", 0)
+    found = effective_horizon(given)
+    assert (found.value, found.k, found.m, found.kind) == (expected.value, expected.k, expected.m, expected.kind)
+    assert [entry.exact_m for entry in found.by_k] == [entry.exact_m for entry in expected.by_k]
+    assert "would take long" in str(found.by_k[0].upper_reason)
+
+
 def test_a_lock_has_a_closed_form() -> None:
     """T right actions of A pay 1: GORP(1, m) finds the next one if a rollout of it does, or by a draw.
 
