@@ -16,10 +16,11 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from efhorizon.planning.returns import ReturnLaws
+from efhorizon.planning.returns import ReturnLaws, concatenated_ranges
 from efhorizon.planning.rewards import ROUNDING
 
 WINDOW_MASS = 1e-18
+TAIL_MASS = 1e-14  # of each tail that is cut off in the end: most of a window by Bernstein's inequality is empty
 WINDOW_EXPONENT = float(-np.log(WINDOW_MASS / 2))
 _POINTS_A_BATCH = 1 << 21
 _FFT_ROUNDINGS = 4.0  # relative rounding error of one butterfly, in units of ROUNDING
@@ -27,7 +28,10 @@ _FFT_ROUNDINGS = 4.0  # relative rounding error of one butterfly, in units of RO
 
 @dataclass(frozen=True)
 class SumLaws:
-    """Law l gives mass[starts[l] + i] to firsts[l] + i strides[l], in reward units; cdf is its running sum."""
+    """Law l gives mass[starts[l] + i] to firsts[l] + i strides[l], in reward units; cdf is its running sum.
+
+    Its tails are cut off: all but 1e-14 lies above its first point or on it, and likewise below the last.
+    """
 
     starts: NDArray[np.int64]  # [L + 1]
     firsts: NDArray[np.int64]  # [L]
@@ -78,7 +82,17 @@ class RolloutLaws:
             self._powers(m, first, starts, mass, errors)
         cdf = np.empty_like(mass)
         _running_sums(starts, mass, cdf)
-        return SumLaws(starts, self.offsets * m + first * self.strides, self.strides, mass, cdf, errors)
+        begins, ends = np.empty((2, len(first)), np.int64)
+        _without_tails(starts, cdf, TAIL_MASS, begins, ends)
+        chosen = concatenated_ranges(begins, ends - begins)
+        return SumLaws(
+            starts=np.concatenate([[0], np.cumsum(ends - begins)]),
+            firsts=self.offsets * m + (first + begins - starts[:-1]) * self.strides,
+            strides=self.strides,
+            mass=mass[chosen],
+            cdf=cdf[chosen],
+            errors=errors + TAIL_MASS,
+        )
 
     def _powers(
         self,
@@ -234,6 +248,19 @@ def _unroll(laws, rows, first, starts, out):  # type: ignore[no-untyped-def]
             place += 1
             if place == rows.shape[1]:
                 place = 0
+
+
+@njit(cache=True)
+def _without_tails(starts, cdf, tail, begins, ends):  # type: ignore[no-untyped-def]
+    """Where each law begins and ends without points that have at most so much mass below or above them, themselves
+    included."""
+    for law in range(len(begins)):
+        begin, end = starts[law], starts[law + 1]
+        while begin < end - 1 and cdf[begin] <= tail:
+            begin += 1
+        while end - 1 > begin and 1.0 - cdf[end - 2] <= tail:
+            end -= 1
+        begins[law], ends[law] = begin, end
 
 
 @njit(cache=True)
