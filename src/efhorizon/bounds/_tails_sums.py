@@ -3,7 +3,8 @@
 Two values only: a binomial law, by the ratios of neighbouring terms from the mode outward. Else the m-th convolution
 power by FFT. Both are kept on a window that misses at most 1e-18 of the mass (Chernoff's bound for the one, Bernstein's
 inequality for the other), so the length grows with the square root of m; what falls outside of the second wraps around
-into it. Each law comes with a bound on the error of its distribution function.
+into it. In the end tails of up to 1e-14 are cut off. Each law comes with a bound on the error of its distribution
+function.
 """
 
 from __future__ import annotations
