@@ -20,6 +20,7 @@ from efhorizon.planning.timeline import Timeline
 from efhorizon.planning.values import optimal_values
 
 _POINTS_A_SEQUENCE = 5  # what it takes to find one, in lattice points
+_POINTS_A_TIME = 20_000  # the same for the choices of one time, however few: two milliseconds
 
 
 class ForwardChoices:
@@ -49,7 +50,8 @@ class ForwardChoices:
             options = choices_at(self._timeline, self._optimal, pairs, self._k)
             greedy = GreedyChoices(options, self._laws.part(self._law_of[options.group_ends]))
             chances, missing, error, points = greedy.probabilities(m)
-            return chances, missing + error, points + _POINTS_A_SEQUENCE * len(options.arm_groups)
+            work = points + _POINTS_A_SEQUENCE * len(options.arm_groups) + _POINTS_A_TIME
+            return chances, missing + error, work
 
         return forward_success(self._timeline, self._optimal, chances_at, max_left_out=max_left_out, least=least)
 
