@@ -48,13 +48,16 @@ class Success:
         return self if self.error <= other.error else other
 
 
-def told_from_half(success: Callable[[float], Success]) -> Success:
-    """Success with as few choices left out as it takes to compare it with 1/2, if that is possible."""
+def told_from_half(success: Callable[[float], Success], *, at_least: float = 0.0) -> Success:
+    """Success with as few choices left out as it takes to compare it with 1/2, if that is possible.
+
+    At least so much is left out: if success then cannot be told from 1/2, so be it.
+    """
     points = 0
     for left_out in LEFT_OUT:
         found = success(left_out)
         points += found.points
-        if found.low >= 0.5 or found.high < 0.5:
+        if found.low >= 0.5 or found.high < 0.5 or left_out <= at_least:
             break
     return replace(found, points=points)
 

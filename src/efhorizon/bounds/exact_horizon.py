@@ -125,11 +125,11 @@ class _Greedy:
             self._laws = self._forward.laws_of(self._options.group_ends)
             self._kept = GreedyChoices(self._options, self._laws)
 
-    def told_from_half(self, m: int) -> Success:
+    def told_from_half(self, m: int, *, at_least: float = 0.0) -> Success:
         """Success; where that would take long, with as few choices left out as it takes to compare it with 1/2."""
         if self._all_at_once(m):
             return self._kept.success(m)
-        return told_from_half(lambda left_out: self._forward.success(m, left_out, least=0.5))
+        return told_from_half(lambda left_out: self._forward.success(m, left_out, least=0.5), at_least=at_least)
 
     def success(self, m: int) -> Success:
         """Success; where that would take long, to two digits."""
@@ -191,12 +191,19 @@ def _least(greedy: _Greedy, max_m: int, max_points: int) -> tuple[int | None, Su
         failing = m
     else:
         return None, success, failing, num_scanned
-    while m - failing > (1 if success.points < CHEAP_POINTS else max(1, m // PRECISION)):
+    while m - failing > 1 and success.points < CHEAP_POINTS:
         middle = (m + failing) // 2
         attempt = greedy.told_from_half(middle)
         if greedy.suffices(middle, attempt):
             m, success = middle, attempt
         else:
+            failing = middle
+    while m - failing > max(1, m // PRECISION):
+        middle = (m + failing) // 2
+        attempt = greedy.told_from_half(middle, at_least=SHOWN_WITHOUT)
+        if attempt.low >= 0.5:
+            m, success = middle, attempt
+        else:  # or cannot be told from 1/2 soon, and does not count either
             failing = middle
     points = 0
     for smaller in range(num_scanned + 1, m):
