@@ -13,7 +13,7 @@ from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP, load
 from efhorizon.bounds._choice import choices
-from efhorizon.bounds._choice_exact import GreedyChoices
+from efhorizon.bounds._choice_exact import GreedyChoices, failing_chances
 from efhorizon.bounds._choice_fractions import success_fraction
 from efhorizon.bounds._forward_choices import ForwardChoices
 from efhorizon.bounds._tails_sums import RolloutLaws
@@ -106,9 +106,14 @@ def test_success_is_that_of_brute_force(
         plan = timeline(mdp)
         expected = brute_force_success(mdp, k, m)
         assert success_fraction(choices(plan, k), m) == expected
-        found = greedy_choices(plan, k).success(m)
+        greedy, options = greedy_choices(plan, k), choices(plan, k)
+        found = greedy.success(m)
         assert found.low <= float(expected) <= found.high
         assert found.high - found.low < 1e-11
+        failures = np.zeros(options.num_choices)
+        failing_chances(options.following, greedy.probabilities(m)[0], failures)
+        assert failures.sum() == pytest.approx(1 - float(expected), abs=1e-11)
+        assert found.worst_failure == failures.max()
 
 
 @pytest.mark.parametrize(("k", "m"), [(1, 1), (1, 5), (2, 2), (3, 1)])

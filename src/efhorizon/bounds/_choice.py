@@ -36,9 +36,7 @@ class Choices:
     scale: RewardScale
     num_steps: int  # k
     pairs: NDArray[np.int64]  # [O]
-    following: NDArray[
-        np.int32
-    ]  # [O, A], the next choice; -1 where the episode ends, -2 where the action is not optimal
+    following: NDArray[np.int32]  # [O, A], the next choice; -1: the episode ends, -2: the action is not optimal
     group_starts: NDArray[np.int64]  # [O + 1]
     group_ends: NDArray[np.int32]  # [G], a pair; -1 where the episode ended
     group_prefixes: NDArray[Any]  # [G], rewards of the k actions, in the type of the scale
@@ -71,7 +69,7 @@ def choices(timeline: Timeline, k: int, *, gamma: float = 1.0) -> Choices:
 
 
 def choices_at(timeline: Timeline, optimal: OptimalValues, pairs: NDArray[np.int64], k: int) -> Choices:
-    """The choices at some pairs, given in ascending order; what follows is a pair."""
+    """The choices at some pairs, given in ascending order; `following` then holds pairs, not choices."""
     scale = optimal.values.scale
     following = np.where(optimal.actions[pairs], timeline.successors[pairs], np.int32(-2))
     blocks = [_sequences(timeline, scale, pairs, begin, k) for begin in range(0, len(pairs), _PAIRS_A_BLOCK)]

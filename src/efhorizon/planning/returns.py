@@ -241,8 +241,8 @@ def _joined(parts: list[_Laws]) -> _Laws:
     offsets = np.empty(len(starts) - 1, np.int64)
     mass = np.empty(sum(int(part[0][-1]) for part in parts))
     law = place = 0
-    for number, (own_starts, own_offsets, own_mass) in enumerate(parts):
-        parts[number] = (own_starts[:0], own_offsets[:0], own_mass[:0])
+    while parts:
+        own_starts, own_offsets, own_mass = parts.pop(0)
         stop = law + len(own_offsets)
         starts[law + 1 : stop + 1] = own_starts[1:] + place
         offsets[law:stop] = own_offsets
