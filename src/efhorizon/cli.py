@@ -345,7 +345,10 @@ def _add_study(commands: Any) -> None:
     parser.add_argument("--max-k", type=int, default=3, metavar="K", help="as in `analyze` (default: 3)")
     parser.add_argument("--workers", type=int, metavar="N", help="processes that build (default: one a core)")
     parser.add_argument(
-        "--rows", type=Path, metavar="EXPORT", help="runs in this export (of `evaluate --export`) count as done"
+        "--rows",
+        type=Path,
+        metavar="EXPORT",
+        help="go on from this export (of `evaluate --export`): its runs count as done, its analyses are taken over",
     )
     parser.add_argument("--forecast", action="store_true", help="only say what time, memory and disk it would take")
 

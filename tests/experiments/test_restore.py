@@ -1,4 +1,4 @@
-"""Rows taken over from an export: the same files as before, counted as done; a bad file changes nothing."""
+"""What an export holds, taken over: the same files as before, rows counted as done; a bad file changes nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from efhorizon.evaluation.export import write_export
 from efhorizon.evaluation.source import study_data
 from efhorizon.experiments import study
 from efhorizon.experiments.records import Results, Row, RunKey
-from efhorizon.experiments.restore import restore_rows
+from efhorizon.experiments.restore import restore
 from efhorizon.experiments.study import Plan, Runs
 
 pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -43,9 +43,9 @@ def export_of(results: Path, export: Path) -> Path:
     return export
 
 
-def changed(export: Path, column: str, change: Callable[[list[Any]], list[Any]]) -> Path:
-    """Put other values into a column of runs.parquet."""
-    file = export / "runs.parquet"
+def changed(export: Path, column: str, change: Callable[[list[Any]], list[Any]], name: str = "runs.parquet") -> Path:
+    """Put other values into a column of one of the files."""
+    file = export / name
     table = parquet.read_table(file)
     field = table.schema.field(column)
     values = pyarrow.array(change(table.column(column).to_pylist()), field.type)
@@ -81,7 +81,7 @@ def run_status(result: study.StudyResult) -> str:
 def test_rows_come_back_to_the_byte_and_are_kept(made: Path, tmp_path: Path) -> None:
     export = export_of(made, tmp_path / "export")
     out = without_rows(made, tmp_path / "elsewhere")
-    restored = restore_rows(export, out)
+    restored = restore(export, out)
     assert (restored.num_taken_over, restored.num_there, restored.num_being_made) == (3, 0, 0)
     algorithms = sorted(row["algorithm"] for row in Results(out).rows())
     assert algorithms == ["gorp", "ppo", "ppo"]
@@ -96,7 +96,7 @@ def test_rows_of_other_code_are_run_again_and_count_once(made: Path, tmp_path: P
 
     export = changed(export_of(made, tmp_path / "export"), "provenance", by_other_code)
     out = without_rows(made, tmp_path / "elsewhere")
-    assert restore_rows(export, out).num_taken_over == 3
+    assert restore(export, out).num_taken_over == 3
     assert not set(row_files(out)) & set(row_files(made))
     assert run_status(study.study(plan(out, RUNS[:1]))) == "made"
     assert [row["algorithm"] for row in Results(out).rows()] == ["gorp", "gorp", "ppo", "ppo"]
@@ -105,6 +105,60 @@ def test_rows_of_other_code_are_run_again_and_count_once(made: Path, tmp_path: P
     assert [summary.sample_complexities for summary in data.summaries] == [
         summary.sample_complexities for summary in study_data(made).summaries
     ]
+
+
+def test_an_export_of_what_was_taken_over_is_the_same_to_the_byte(made: Path, tmp_path: Path) -> None:
+    export = export_of(made, tmp_path / "export")
+    restored = restore(export, tmp_path / "elsewhere")
+    assert (restored.num_analyses, restored.num_tables) == (1, 1)
+    again = export_of(tmp_path / "elsewhere", tmp_path / "again")
+    names = sorted(path.name for path in export.iterdir())
+    assert names == ["mdps.parquet", "runs.parquet", "summary.csv", "tables.csv"]
+    assert {name: (again / name).read_bytes() for name in names} == {
+        name: (export / name).read_bytes() for name in names
+    }
+    twice = restore(export, tmp_path / "elsewhere")
+    assert (twice.num_taken_over, twice.num_analyses, twice.num_tables) == (0, 0, 0)
+
+
+def test_an_analysis_that_is_there_stays(made: Path, tmp_path: Path) -> None:
+    def of_others(texts: list[str]) -> list[str]:
+        return [json.dumps(json.loads(text) | {"seconds": {"analyze": -1}}) for text in texts]
+
+    export = changed(export_of(made, tmp_path / "export"), "analysis_json", of_others, "mdps.parquet")
+    out = without_rows(made, tmp_path / "elsewhere")
+    own = (out / "analyses" / f"{NAME}.json").read_bytes()
+    assert restore(export, out).num_analyses == 0
+    assert (out / "analyses" / f"{NAME}.json").read_bytes() == own
+
+
+def test_a_table_counts_once_and_as_it_is_here(made: Path, tmp_path: Path) -> None:
+    export = export_of(made, tmp_path / "export")
+    lines = (export / "tables.csv").read_text()
+    (export / "tables.csv").write_text(lines.replace(",100,", ",7,") + lines.splitlines()[1].replace(NAME, "other"))
+    out = without_rows(made, tmp_path / "elsewhere")
+    assert restore(export, out).num_tables == 2
+    (here,) = study_data(made).tables
+    assert study_data(out).tables == (here, replace(here, name="other"))
+
+
+def test_a_taken_over_analysis_is_left_to_do_since_its_pictures_are_missing(made: Path, tmp_path: Path) -> None:
+    out = tmp_path / "elsewhere"
+    restore(export_of(made, tmp_path / "export"), out)
+    left = {stage.stage: stage.num_left for stage in study.forecast(plan(out)).stages}
+    assert left["analyze"] == 1
+    assert [stage.num_left for stage in study.forecast(plan(made)).stages if stage.stage == "analyze"] == [0]
+
+
+@pytest.mark.parametrize("name", ["../up", ".hidden", "x" * 300])
+def test_an_analysis_cannot_be_written_elsewhere(name: str, made: Path, tmp_path: Path) -> None:
+    def renamed(texts: list[str]) -> list[str]:
+        return [json.dumps(json.loads(text) | {"id": name}) for text in texts]
+
+    export = changed(export_of(made, tmp_path / "export"), "analysis_json", renamed, "mdps.parquet")
+    with pytest.raises(StoreError, match="nothing that a file can be called"):
+        restore(export, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_command_goes_on_from_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -121,9 +175,11 @@ def test_the_command_goes_on_from_an_export(tmp_path: Path, capsys: pytest.Captu
     captured = capsys.readouterr()
     content = json.loads(captured.out)
     file = export / "runs.parquet"
-    assert content["rows"] == {"file": str(file), "taken_over": num_rows, "were_there": 0, "being_made": 0}
+    counts = {"taken_over": num_rows, "were_there": 0, "being_made": 0, "analyses": 1, "tables": 1}
+    assert content["rows"] == {"file": str(file), **counts}
     assert [outcome["status"] for outcome in content["outcomes"]] == ["made", "made", "kept"]
-    assert captured.err.startswith(f"{file}: {num_rows} rows taken over, 0 were there\n")
+    others = "taken over as well: 1 analysis, the description of 1 table"
+    assert captured.err.startswith(f"{file}: {num_rows} rows taken over, 0 were there; {others}\n")
     assert row_files(second) == row_files(first)
 
 
@@ -167,7 +223,7 @@ def export(results: Path, tmp_path: Path) -> Path:
 
 
 def test_made_up_rows_come_back_to_the_byte(results: Path, export: Path, tmp_path: Path) -> None:
-    assert restore_rows(export / "runs.parquet", tmp_path / "out").num_taken_over == NUM_MADE_UP
+    assert restore(export / "runs.parquet", tmp_path / "out").num_taken_over == NUM_MADE_UP
     assert row_files(tmp_path / "out") == row_files(results)
     assert all(Results(tmp_path / "out").has(key(seed)) for seed in range(NUM_MADE_UP))
 
@@ -178,7 +234,7 @@ def test_the_order_of_hyperparameters_does_not_make_another_row(results: Path, e
     def in_order(texts: list[str]) -> list[str]:
         return [json.dumps(json.loads(text), sort_keys=True) for text in texts]
 
-    restore_rows(changed(export, "hyperparameters", in_order), tmp_path / "out")
+    restore(changed(export, "hyperparameters", in_order), tmp_path / "out")
     found, expected = row_files(tmp_path / "out"), row_files(results)
     assert {name: json.loads(text) for name, text in found.items()} == {
         name: json.loads(text) for name, text in expected.items()
@@ -188,25 +244,25 @@ def test_the_order_of_hyperparameters_does_not_make_another_row(results: Path, e
 def test_what_is_there_stays(results: Path, export: Path, tmp_path: Path) -> None:
     out = Results(tmp_path / "out")
     own = out.append(key(1), replace(row(1), wall_seconds=99.0))
-    first = restore_rows(export, out.path)
+    first = restore(export, out.path)
     assert (first.num_taken_over, first.num_there) == (2, 1)
     assert json.loads(own.read_text())["wall_seconds"] == 99.0
-    again = restore_rows(export, out.path)
+    again = restore(export, out.path)
     assert (again.num_taken_over, again.num_there, again.num_being_made) == (0, 3, 0)
     own.unlink()
-    assert restore_rows(export, out.path).num_taken_over == 1
+    assert restore(export, out.path).num_taken_over == 1
     assert row_files(out.path) == row_files(results)
 
 
 def test_a_run_that_is_in_an_export_twice_is_taken_once(export: Path, tmp_path: Path) -> None:
-    twice = restore_rows(changed(export, "seed", lambda seeds: [0, 0, 2]), tmp_path / "out")
+    twice = restore(changed(export, "seed", lambda seeds: [0, 0, 2]), tmp_path / "out")
     assert (twice.num_taken_over, twice.num_there) == (2, 1)
 
 
 def test_rows_that_somebody_makes_are_left_to_them(export: Path, tmp_path: Path) -> None:
     out = Results(tmp_path / "out")
     with out.claimed([key(0)]):
-        restored = restore_rows(export, out.path)
+        restored = restore(export, out.path)
     assert (restored.num_taken_over, restored.num_there, restored.num_being_made) == (2, 0, 1)
     assert not out.has(key(0))
 
@@ -234,7 +290,7 @@ def test_one_bad_row_and_nothing_is_taken_over(
 ) -> None:
     changed(export, column, lambda values: [values[0], value, values[2]])
     with pytest.raises(StoreError) as caught:
-        restore_rows(export, tmp_path / "out")
+        restore(export, tmp_path / "out")
     assert str(caught.value).startswith(f"{export / 'runs.parquet'}: {message}")
     assert not (tmp_path / "out").exists()
 
@@ -243,14 +299,14 @@ def test_other_folders_are_not_touched(export: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious").write_text("x")
     with pytest.raises(StoreError, match="not a results directory"):
-        restore_rows(export, tmp_path / "mine")
+        restore(export, tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["precious"]
 
 
 def test_without_pyarrow_it_says_what_to_install(export: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"'pyarrow' is not installed.*efhorizon\[report\]"):
-        restore_rows(export, tmp_path / "out")
+        restore(export, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

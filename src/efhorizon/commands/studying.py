@@ -19,7 +19,7 @@ from efhorizon.cli import EXIT_BUDGET, EXIT_ERROR, messages, print_json
 from efhorizon.errors import EfhorizonError
 from efhorizon.experiments import sweep
 from efhorizon.experiments._forecast import Span
-from efhorizon.experiments.restore import Restored, restore_rows
+from efhorizon.experiments.restore import Restored, restore
 from efhorizon.experiments.run import check_installed
 from efhorizon.experiments.study import (
     Forecast,
@@ -57,11 +57,11 @@ def run(options: argparse.Namespace) -> int:
 def run_plan(plan: Plan, *, rows: Path | None = None, as_json: bool = False) -> int:
     """Forecast, study, report; the exit code says whether something failed (1) or was left out by a budget (3).
 
-    `rows` is an export whose runs count as done.
+    `rows` is an export whose runs count as done, and whose analyses are taken over.
     """
     for algorithm in {runs.algorithm for runs in (*plan.runs, *(plan.image_runs or ()))}:
         check_installed(algorithm, "table")
-    restored = None if rows is None else restore_rows(rows, plan.out)
+    restored = None if rows is None else restore(rows, plan.out)
     if restored is not None:
         messages.print(_restored_text(restored), markup=False, soft_wrap=True)
     print_forecast(plan, forecast(plan), messages)
@@ -244,7 +244,11 @@ def _print_result(plan: Plan, result: StudyResult, report: Path | None) -> None:
 
 def _restored_text(restored: Restored) -> str:
     text = f"{restored.file}: {_rows(restored.num_taken_over)} taken over, {restored.num_there} were there"
-    return f"{text}, {restored.num_being_made} are being made" if restored.num_being_made else text
+    being_made = f", {restored.num_being_made} are being made" if restored.num_being_made else ""
+    analyses = "1 analysis" if restored.num_analyses == 1 else f"{restored.num_analyses:,} analyses"
+    tables = "1 table" if restored.num_tables == 1 else f"{restored.num_tables:,} tables"
+    others = f"; taken over as well: {analyses}, the description of {tables}"
+    return text + being_made + (others if restored.num_analyses or restored.num_tables else "")
 
 
 def _rows(count: int) -> str:

@@ -91,7 +91,15 @@ def _from_results(path: Path) -> StudyData:
         rows.append(row)
     data = combined(path, analyses, rows, str(path / "analyses"))
     notes = (*_plan_notes(path / "study.json"), *data.notes)
-    return replace(data, notes=notes, tables=tables_in(path / "tables"))
+    return replace(data, notes=notes, tables=_tables_of_results(path))
+
+
+def _tables_of_results(path: Path) -> tuple[BuiltTable, ...]:
+    """The tables that are here, and those that the study built elsewhere before an export brought it here."""
+    elsewhere = {table.name: table for table in read_tables(path / built_tables.FILE)}
+    here = {table.name: table for table in tables_in(path / "tables")}
+    tables = elsewhere | here
+    return tuple(tables[name] for name in sorted(tables))
 
 
 def _plan_notes(file: Path) -> tuple[str, ...]:

@@ -91,11 +91,12 @@ def write_summaries(path: Path, summaries: Sequence[MdpSummary]) -> None:
 
 
 def columns(summaries: Sequence[MdpSummary]) -> list[str]:
-    """The header: published columns, then ours, then those of single algorithms and bounds."""
+    """The header: published columns, then ours, those of single algorithms, and bounds: the paper's, then others."""
     known = dict.fromkeys((*PUBLISHED_COLUMNS, *OWN_COLUMNS))
-    more = [name for summary in summaries for name in fields_of(summary) if name not in known]
-    algorithms = sorted({name for name in more if not name.startswith("bound_")})
-    return [*known, *algorithms, *dict.fromkeys(name for name in more if name.startswith("bound_"))]
+    more = {name for summary in summaries for name in fields_of(summary) if name not in known}
+    bounds = sorted(name for name in more if name.startswith("bound_"))
+    papers = [column for name in formulas.TITLES if (column := _bound_column(name)) in more]
+    return [*known, *sorted(more - set(bounds)), *dict.fromkeys((*papers, *bounds))]
 
 
 def fields_of(summary: MdpSummary) -> dict[str, str | float | None]:
@@ -124,7 +125,7 @@ def fields_of(summary: MdpSummary) -> dict[str, str | float | None]:
         "game": summary.game,
         "effective_horizon_kind": summary.effective_horizon_kind,
         **{_BUDGET + algorithm: value for algorithm, value in summary.budgets.items()},
-        **{f"bound_{name}_log10": value for name, value in summary.bounds.items()},
+        **{_bound_column(name): value for name, value in summary.bounds.items()},
     }
 
 
@@ -193,6 +194,10 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
 def game_of(name: str) -> str:
     """pong of pong_20_fs30, maze of maze_easy_l0_30_fs1, and other names as they are."""
     return _LEVEL.sub("", _HORIZON_AND_FRAMESKIP.sub("", name))
+
+
+def _bound_column(name: str) -> str:
+    return f"bound_{name}_log10"
 
 
 def titles(summaries: Sequence[MdpSummary]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from efhorizon.experiments import sweep
 from efhorizon.experiments._plan import Plan, Runs
 from efhorizon.experiments._rates import Rates, counted_rows, measured_rates, network_of, num_actions_of, run_title
 from efhorizon.experiments._sizes import Size, known_size, search_state
-from efhorizon.experiments.analyses import analysis_path
+from efhorizon.experiments.analyses import is_whole
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _search_seconds(plan: Plan, target: Target, size: Size, rates: Rates) -> Spa
 
 
 def _analysis_stage(plan: Plan, targets: Sequence[Target], sizes: dict[str, Size]) -> StageForecast:
-    left = [target for target in targets if not analysis_path(plan.out, target.id).exists()]
+    left = [target for target in targets if not is_whole(plan.out, target.id)]
     seconds, peaks = Span(), [Span()]
     for target in left:
         num_actions = num_actions_of(target)

@@ -58,6 +58,14 @@ def analysis_path(results: Path, name: str) -> Path:
     return results / "analyses" / f"{name}.json"
 
 
+def is_whole(results: Path, name: str) -> bool:
+    """Whether an analysis is there with all its pictures; one that an export brought has none."""
+    try:
+        return _has_pictures(results, read_analysis(analysis_path(results, name)))
+    except StoreError:
+        return False
+
+
 def current_analysis(results: Path, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K) -> dict[str, Any] | None:
     """The analysis of a table, if it was made from the same inputs and its pictures are there."""
     path = analysis_path(results, _name(mdp))
@@ -73,7 +81,7 @@ def current_analysis(results: Path, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX
         return None
     if any(provenance.get(key) != value for key, value in inputs.items()):
         return None
-    return content if all((results / name).is_file() for name in picture_names(content)) else None
+    return content if _has_pictures(results, content) else None
 
 
 def write_analysis(
@@ -108,6 +116,10 @@ def read_analysis(path: Path) -> dict[str, Any]:
     if not isinstance(content.get("analysis"), dict):
         raise StoreError(f"{path}: has no analysis in it; delete it to have it made again")
     return content
+
+
+def _has_pictures(results: Path, content: Mapping[str, Any]) -> bool:
+    return all((results / name).is_file() for name in picture_names(content))
 
 
 def picture_names(content: Mapping[str, Any]) -> list[str]:

@@ -1,7 +1,9 @@
-"""The way back from an export: its run rows, taken over into a results directory so that a study goes on elsewhere.
+"""The way back from an export: what it holds, taken over into a results directory so that a study goes on elsewhere.
 
 A row comes back under the file name and with the content that it had, so it counts as done wherever table,
-hyperparameters and code are still the same. All rows of a file are checked before the first of them is written.
+hyperparameters and code are still the same. Analyses come without their pictures: they count in tables and reports,
+and a study of their MDPs makes them again. Of tables that were built elsewhere there are the lines of OUT/tables.csv.
+Everything is checked before anything is written, and what is there stays as it is.
 """
 
 from __future__ import annotations
@@ -11,9 +13,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from efhorizon._files import write_json
 from efhorizon.errors import StoreError
-from efhorizon.evaluation import export
+from efhorizon.evaluation import built_tables, export
 from efhorizon.evaluation._fields import Fields
+from efhorizon.evaluation.built_tables import BuiltTable
+from efhorizon.experiments.analyses import analysis_path
 from efhorizon.experiments.records import Results, Row, RunKey
 
 _LONGEST_NAME = 200  # file systems allow 255 characters, and claims and unfinished files have longer names than rows
@@ -22,12 +27,14 @@ _ROW_FIELDS = frozenset(field.name for field in fields(Row))
 
 @dataclass(frozen=True)
 class Restored:
-    """What came of the rows of an export."""
+    """What came of an export."""
 
-    file: Path
-    num_taken_over: int
-    num_there: int  # had a row already, which stays as it is
-    num_being_made: int  # another process is making them at this moment
+    file: Path  # with the rows
+    num_taken_over: int  # rows
+    num_there: int  # rows that were there already, which stay as they are
+    num_being_made: int  # rows that another process is making at this moment
+    num_analyses: int  # taken over
+    num_tables: int  # that are listed, and not built here
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -35,16 +42,20 @@ class Restored:
             "taken_over": self.num_taken_over,
             "were_there": self.num_there,
             "being_made": self.num_being_made,
+            "analyses": self.num_analyses,
+            "tables": self.num_tables,
         }
 
 
-def restore_rows(path: Path, out: Path) -> Restored:
-    """Append the rows of an export (its folder, or runs.parquet itself) that the results directory `out` has not."""
+def restore(path: Path, out: Path) -> Restored:
+    """Add what an export (its folder, or runs.parquet alone) has and the results directory `out` has not."""
     file = _runs_file(path)
     rows = [
         (_key(row, f"{file}: row {number}"), _row(row, f"{file}: row {number}"))
         for number, row in enumerate(export.read_runs(file))
     ]
+    analyses = _analyses(path) if path.is_dir() else {}
+    tables = built_tables.read_tables(path / built_tables.FILE) if path.is_dir() else ()
     results = Results(out)
     num_taken_over = num_there = 0
     for key, row in rows:  # one claim at a time: a process can hold only so many open files
@@ -54,7 +65,38 @@ def restore_rows(path: Path, out: Path) -> Restored:
                 num_taken_over += 1
             elif results.has(key):
                 num_there += 1
-    return Restored(file, num_taken_over, num_there, len(rows) - num_taken_over - num_there)
+    new = {name: content for name, content in analyses.items() if not analysis_path(out, name).exists()}
+    for name, content in new.items():
+        write_json(analysis_path(out, name), content)
+    return Restored(
+        file,
+        num_taken_over,
+        num_there,
+        num_being_made=len(rows) - num_taken_over - num_there,
+        num_analyses=len(new),
+        num_tables=_list_tables(out / built_tables.FILE, tables),
+    )
+
+
+def _analyses(export_folder: Path) -> dict[str, dict[str, Any]]:
+    """The analyses of an export by the names of their files."""
+    file = export_folder / export.MDPS
+    if not file.exists():
+        return {}
+    analyses = {content["id"]: content for content in export.read_mdps(file)[0].values()}
+    for name in analyses:
+        if Path(name).name != name or name.startswith(".") or len(name) > _LONGEST_NAME:
+            raise StoreError(f"{file}: an MDP is called {name[:_LONGEST_NAME]!r}: nothing that a file can be called")
+    return analyses
+
+
+def _list_tables(file: Path, tables: tuple[BuiltTable, ...]) -> int:
+    """Add tables to the list of those that were built elsewhere; returns how many are new."""
+    listed = {table.name: table for table in built_tables.read_tables(file)}
+    new = {table.name: table for table in tables if table.name not in listed}
+    if new:
+        built_tables.write_tables(file, [*listed.values(), *new.values()])
+    return len(new)
 
 
 def _runs_file(path: Path) -> Path:
