@@ -70,8 +70,10 @@ class Analysis:
         """
         k = self.effective_horizon.k or self.solvability.min_k or 1
         for bound in (*self.theorem[k - 1 : k], *self.theorem):
+            if bound.greedy_witness is not None:
+                return bound.greedy_witness
             if bound.witness is not None and bound.m is not None:
-                return bound.greedy_witness or bound.witness
+                return bound.witness
         return next((failure for failure in self.solvability.failures if failure is not None), None)
 
     @property
@@ -195,6 +197,7 @@ def _witness_json(witness: Witness | None) -> dict[str, Any] | None:
     return {
         "time": witness.time,
         "state": witness.state,
+        "k": witness.k,
         "q_values": list(witness.q_values),
         "optimal_q_values": list(witness.optimal_q_values),
         "optimal_value": witness.optimal_value,

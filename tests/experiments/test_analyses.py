@@ -141,6 +141,28 @@ def test_histograms_are_laws_of_the_return() -> None:
     assert (stay["name"], go["name"]) == ("left", "right")
 
 
+def random_mdp(rng: np.random.Generator) -> TabularMDP:
+    num_states, num_actions = int(rng.integers(3, 12)), int(rng.integers(2, 4))
+    transitions = rng.integers(-1, num_states, (num_states, num_actions))
+    rewards = rng.integers(-2, 4, (num_states, num_actions)).astype(float)
+    return TabularMDP(transitions, rewards, int(rng.integers(2, 7)), metadata={"id": "random"})
+
+
+def test_the_mean_of_a_histogram_is_q_of_the_same_k() -> None:
+    """With k > 1 the law is that of the best k actions that begin with an action."""
+    met: set[int] = set()
+    for seed in range(60):
+        deciding = analysis_record(random_mdp(np.random.default_rng(seed)))[0]["deciding"]
+        if deciding is None:
+            continue
+        met.add(deciding["k"])
+        for action in deciding["actions"]:
+            law = action["histogram"]
+            assert np.dot(law["returns"], law["probabilities"]) == pytest.approx(action["q"], abs=1e-12)
+            assert sum(law["probabilities"]) == pytest.approx(1.0)
+    assert met == {1, 2, 3}
+
+
 def test_many_returns_are_merged_without_moving_the_mean(rng: np.random.Generator) -> None:
     returns = np.arange(500.0)
     mass = rng.dirichlet(np.ones(500))

@@ -70,6 +70,13 @@ def test_a_gap_too_small_for_three_digits(content: dict[str, Any]) -> None:
     assert gap.endswith("“UP” is worth 0.00148 under random play, only 3×10⁻⁷ more than “NOOP”.")  # noqa: RUF001
 
 
+def test_what_an_action_is_worth_with_planning(content: dict[str, Any]) -> None:
+    for k, play in ((2, "if the best action follows"), (3, "if the 2 best actions follow")):
+        content["deciding"]["k"] = k
+        gap = next(sentence for sentence in why_hard(read(content)) if "deciding" in sentence)
+        assert f"“UP” is worth 0.0182 {play} and random play after that, against 0.00442 for" in gap
+
+
 def test_one_episode(content: dict[str, Any]) -> None:
     content["analysis"]["effective_horizon"] |= {"k": 3, "m": 1}
     assert any(

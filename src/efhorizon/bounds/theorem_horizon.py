@@ -35,12 +35,15 @@ def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
 
     The paper's Figure 2d puts other figures into the formula: only states that greedy policies visit, and the gap to
     the best action that is not optimal. That names the state where a mistake is closest, but proves nothing: GORP may
-    leave the greedy path by another optimal action. It is kept as `greedy_witness` and `greedy_horizon`.
+    leave the greedy path by another optimal action. It is kept as `greedy_witness` and `greedy_horizon`. The state can
+    also be named where the theorem says nothing since rewards are negative (by the smallest gap) or a gap is too small.
     """
     sweep = problem.sweep(k)
     reason = _reason(problem, k)
     if reason is not None or sweep is None:
-        return TheoremHorizon(k, None, None, None, None, None if sweep is None else sweep.failure, reason)
+        closest = None if sweep is None or not sweep.solvable else sweep.riskiest
+        failure = None if sweep is None else sweep.failure
+        return TheoremHorizon(k, None, None, None, None, failure, reason, closest)
     num_actions, horizon = problem.mdp.num_actions, problem.mdp.horizon
     factor = 6 * math.log(2 * horizon * num_actions**k)
     episodes = factor * sweep.hardness * _ROUND_UP

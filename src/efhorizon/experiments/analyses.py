@@ -267,7 +267,7 @@ def _deciding(
     histograms = _histograms(given, witness)
     is_optimal = given.optimal.actions[witness.pair].tolist()
     return {
-        "k": next((entry.k for entry in analysis.theorem if entry.witness is witness), 1),  # of Q^k below
+        "k": witness.k,  # of Q^k below
         "time": witness.time,
         "state": witness.state,
         "picture": _drawn(given.mdp, witness.state, "deciding", pictures),
@@ -286,21 +286,48 @@ def _deciding(
 
 
 def _histograms(given: Problem, witness: Witness) -> list[dict[str, list[float]] | None]:
-    """For each action the exact law of what it pays together with all that exploring pays after it."""
-    successors = given.timeline.successors[witness.pair]
+    """For each action the exact law of what exploring pays after the best k actions that begin with it, and they pay.
+
+    Its mean is Q^k. The best k actions are those whose law has the largest mean.
+    """
+    firsts, paid, ends = _sequences(given, witness)
     try:
-        laws = return_laws(given.timeline, successors, given.policy, gamma=given.gamma, max_points=_MAX_LAW_POINTS)
+        laws = return_laws(given.timeline, ends, given.policy, gamma=given.gamma, max_points=_MAX_LAW_POINTS)
     except NoLatticeError:
-        return [None] * len(successors)
-    units = given.scale.units[given.mdp.reward_codes[witness.state]]
+        return [None] * given.mdp.num_actions
     found = []
-    for action in range(len(successors)):
-        least, mass = laws.law(action)
+    means = paid + laws.moments().mean
+    for action in range(given.mdp.num_actions):
+        sequences = np.flatnonzero(firsts == action)
+        best = int(sequences[means[sequences].argmax()])
+        least, mass = laws.law(best)
         positive = np.flatnonzero(mass)
-        found.append((float(laws.unit) * (int(units[action]) + least + positive), mass[positive]))
+        found.append((float(laws.unit) * (int(paid[best]) + least + positive), mass[positive]))
     low = min(float(returns[0]) for returns, _ in found)
     high = max(float(returns[-1]) for returns, _ in found)
     return [_histogram(returns, mass, low, high) for returns, mass in found]
+
+
+def _sequences(given: Problem, witness: Witness) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """All that k actions from a pair lead to: the first of them, what they pay, in units, and the pair after them.
+
+    Of several with the same first action and the same end, the one that pays most.
+    """
+    line, num_actions = given.timeline, given.mdp.num_actions
+    firsts, paid, ends = np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([witness.pair])
+    for step in range(witness.k):
+        alive = ends >= 0
+        codes = given.mdp.reward_codes[line.states[ends[alive]]]
+        paid_next = (paid[alive, None] + given.scale.units[codes]).ravel()
+        firsts_next = np.arange(num_actions) if step == 0 else np.repeat(firsts[alive], num_actions)
+        ends = np.concatenate([ends[~alive], line.successors[ends[alive]].ravel()])
+        firsts = np.concatenate([firsts[~alive], firsts_next])
+        paid = np.concatenate([paid[~alive], paid_next])
+        order = np.lexsort((-paid, ends, firsts))
+        is_new = np.ones(len(order), np.bool_)
+        is_new[1:] = (np.diff(firsts[order]) != 0) | (np.diff(ends[order]) != 0)
+        firsts, paid, ends = (column[order[is_new]] for column in (firsts, paid, ends))
+    return firsts, paid, ends
 
 
 def _histogram(returns: NDArray[Any], mass: NDArray[Any], low: float, high: float) -> dict[str, list[float]]:

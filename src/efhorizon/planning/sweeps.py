@@ -36,6 +36,7 @@ class Witness:
     optimal_value: float
     gap: float | None  # best minus second-best of the Q-function; None where all actions tie
     margin: float | None = None  # best minus the best of the actions that are not optimal; None where all are
+    k: int = 1  # the Q-function at hand is Q^k
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Sweep:
     hardness: float  # that ratio, rounded up; 0 where no pair has a gap, infinite where floats cannot tell a gap from 0
     least_optimal: Witness | None  # where an optimal action has the smallest Q, over pairs of optimal policies, V* > 0
     least_optimal_q: float  # that Q, as a reward
-    riskiest: Witness | None  # where max_a Q V* / margin^2 is largest, over pairs of greedy policies
-    risk: float  # that ratio, rounded up; 0 where greedy policies meet optimal actions only
+    riskiest: Witness | None  # where a mistake is closest, over pairs of greedy policies: max_a Q V* / margin^2 is
+    risk: float  # largest, or 1 / margin^2 where rewards have both signs; 0 where all that is met are optimal actions
 
 
 def sweeps(
@@ -81,7 +82,7 @@ def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *
         layer = timeline.layer(time)
         size = int(sizes[time])
         greedy_next = np.zeros(int(sizes[time + 1]) if time + 1 < len(sizes) else 0, np.uint8)
-        following = _Row(timeline, optimal, values, time)
+        following = _Row(k, timeline, optimal, values, time)
         on_layer(
             kernels.greedy_sweep,
             layer,
@@ -135,6 +136,7 @@ def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *
 class _Row:
     """Witnesses of one layer, while the next layer still holds the previous values."""
 
+    k: int
     timeline: Timeline
     optimal: OptimalValues
     values: Values
@@ -158,4 +160,5 @@ class _Row:
             optimal_value=self.optimal.values.reward(pair),
             gap=reward((best - below.max()).item()) if len(below) else None,
             margin=reward((best - mistakes.max()).item()) if len(mistakes) else None,
+            k=self.k,
         )

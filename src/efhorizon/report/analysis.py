@@ -71,10 +71,11 @@ class TheoremState:
 
 @dataclass(frozen=True)
 class Deciding:
-    """The state where the bound of Theorem 5.4 is attained."""
+    """The state where a greedy policy is closest to a mistake, or where the bound of Theorem 5.4 is attained."""
 
     time: int
     state: int
+    k: int  # what its actions are worth is Q^k
     picture: str | None
     actions: tuple[ActionLaw, ...]
 
@@ -225,7 +226,13 @@ def _deciding(content: Mapping[str, Any], where: str) -> Deciding | None:
     if not isinstance(actions, list) or len(actions) > _MAX_ITEMS or not all(isinstance(a, dict) for a in actions):
         raise StoreError(f"{where}: actions must be a list of objects")
     laws = [_law(action, f"{where}: action {number}") for number, action in enumerate(actions)]
-    return Deciding(fields.integer("time"), fields.integer("state"), fields.optional_text("picture"), _merged(laws))
+    return Deciding(
+        time=fields.integer("time"),
+        state=fields.integer("state"),
+        k=fields.optional_integer("k") or 1,
+        picture=fields.optional_text("picture"),
+        actions=_merged(laws),
+    )
 
 
 def _law(content: Mapping[str, Any], where: str) -> ActionLaw:

@@ -78,9 +78,17 @@ def _gap(analysis: Analysis) -> str | None:
     high, low = numbers.significant(best.q), numbers.significant(second.q)
     against = f"against {low} for" if low != high else f"only {numbers.significant(best.q - second.q)} more than"
     return (
-        f"In the deciding state, at time {analysis.deciding.time}, {_action(best)} is worth {high} under random play, "
-        f"{against} {_action(second)}.{_harmless(analysis.deciding)}"
+        f"In the deciding state, at time {analysis.deciding.time}, {_action(best)} is worth {high} "
+        f"{_play(analysis.deciding)}, {against} {_action(second)}.{_harmless(analysis.deciding)}"
     )
+
+
+def _play(deciding: Deciding) -> str:
+    """What follows an action, for the worth that Q^k gives it."""
+    if deciding.k == 1:
+        return "under random play"
+    best = "the best action follows" if deciding.k == 2 else f"the {deciding.k - 1} best actions follow"
+    return f"if {best} and random play after that"
 
 
 def _harmless(deciding: Deciding) -> str:
