@@ -70,10 +70,8 @@ class Analysis:
         """
         k = self.effective_horizon.k or self.solvability.min_k or 1
         for bound in (*self.theorem[k - 1 : k], *self.theorem):
-            if bound.greedy_witness is not None:
-                return bound.greedy_witness
-            if bound.witness is not None and bound.m is not None:
-                return bound.witness
+            if bound.deciding is not None:
+                return bound.deciding
         return next((failure for failure in self.solvability.failures if failure is not None), None)
 
     @property

@@ -73,28 +73,32 @@ def test_the_greedy_witness_is_the_closest_mistake_on_the_greedy_path() -> None:
     assert bound.greedy_horizon == pytest.approx(1 + math.log2(36 * 6 * math.log(2 * 2 * 2)))
 
 
-def test_the_closest_mistake_has_the_smallest_margin_where_rewards_are_negative() -> None:
+def test_the_smallest_gap_decides_where_rewards_are_negative() -> None:
     """Theorem 5.4 says nothing there, and Q V* could be negative or 0; which state decides is known all the same."""
     transitions = np.array([[1, 2], [-1, -1], [-1, -1]])
     rewards = np.array([[-4.0, -4.0], [1.0, -1.0], [-0.75, -0.5]])
     bound = theorem_horizon(problem(TabularMDP(transitions, rewards, 2)), 1)
-    assert bound.m is None
+    assert (bound.m, bound.witness, bound.greedy_witness, bound.greedy_horizon) == (None, None, None, None)
     assert bound.reason is not None
     assert "nonnegative" in bound.reason
-    assert bound.greedy_horizon is None
     # Q^1 of the start: -4 and -4.625, and only the first is optimal, so state 2 is not met
-    assert bound.greedy_witness is not None
-    assert (bound.greedy_witness.time, bound.greedy_witness.state, bound.greedy_witness.margin) == (0, 0, 0.625)
+    assert bound.deciding is not None
+    assert (bound.deciding.time, bound.deciding.state, bound.deciding.margin) == (0, 0, 0.625)
     rewards[1] = [1.0, 0.5]
     bound = theorem_horizon(problem(TabularMDP(transitions, rewards, 2)), 1)
-    assert bound.greedy_witness is not None
-    assert (bound.greedy_witness.time, bound.greedy_witness.state, bound.greedy_witness.margin) == (1, 1, 0.5)
+    assert bound.deciding is not None
+    assert (bound.deciding.time, bound.deciding.state, bound.deciding.margin) == (1, 1, 0.5)
+    # no greedy policy meets a mistake: state 1 looks better from the start, and only state 2 can go wrong
+    rewards = np.array([[-4.0, -4.0], [1.0, 1.0], [0.25, 1.0]])
+    bound = theorem_horizon(problem(TabularMDP(transitions, rewards, 2)), 1)
+    assert bound.deciding is not None
+    assert (bound.deciding.state, bound.deciding.gap, bound.deciding.margin) == (0, 0.375, None)
 
 
-def test_where_greedy_policies_fail_no_closest_mistake_is_named() -> None:
+def test_where_greedy_policies_fail_no_state_decides() -> None:
     rewards = np.array([[-1.0, -1.0], [3.0, -9.0], [-1.0, -1.0]])
     bound = theorem_horizon(problem(TabularMDP(np.array([[1, 2], [-1, -1], [-1, -1]]), rewards, 2)), 1)
-    assert bound.greedy_witness is None
+    assert bound.deciding is None
     assert bound.witness is not None
     assert bound.witness.time == 0
 

@@ -62,7 +62,8 @@ class Problem:
         exploration_return = values.reward()
         found: list[Sweep] = []
         solved = False
-        for sweep in sweeps(self.timeline, self.optimal, values, gaps_until=self.max_k):  # overwrites the values
+        negative = self.rewards[0] < 0
+        for sweep in sweeps(self.timeline, self.optimal, values, gaps_until=self.max_k, by_gap=negative):  # overwrites
             found.append(sweep)
             solved = solved or sweep.solvable
             if solved and sweep.k >= self.max_k:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from efhorizon.bounds.problem import Problem, effective_horizon_of
-from efhorizon.planning.sweeps import Witness
+from efhorizon.planning.sweeps import Sweep, Witness
 
 _ROUND_UP = 1 + 2.0**-48  # more than the roundings of the formula itself; that of the gap is in the hardness already
 
@@ -22,6 +22,7 @@ class TheoremHorizon:
     reason: str | None = None
     greedy_witness: Witness | None = None  # what decides along greedy policies: the state of the paper's Figure 2d
     greedy_horizon: float | None = None  # the theorem's formula there; not a bound by itself
+    deciding: Witness | None = None  # where a greedy policy is closest to a mistake, whether the theorem applies or not
 
 
 def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
@@ -35,15 +36,15 @@ def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
 
     The paper's Figure 2d puts other figures into the formula: only states that greedy policies visit, and the gap to
     the best action that is not optimal. That names the state where a mistake is closest, but proves nothing: GORP may
-    leave the greedy path by another optimal action. It is kept as `greedy_witness` and `greedy_horizon`. The state can
-    also be named where the theorem says nothing since rewards are negative (by the smallest gap) or a gap is too small.
+    leave the greedy path by another optimal action. It is kept as `greedy_witness` and `greedy_horizon`, and decides
+    wherever greedy actions are optimal; where no mistake is possible, the theorem's own state does. That can be said
+    where the theorem does not hold, too: where rewards are negative, the state with the smallest gap decides.
     """
     sweep = problem.sweep(k)
     reason = _reason(problem, k)
     if reason is not None or sweep is None:
-        closest = None if sweep is None or not sweep.solvable else sweep.riskiest
-        failure = None if sweep is None else sweep.failure
-        return TheoremHorizon(k, None, None, None, None, failure, reason, closest)
+        failure, decides = (None, None) if sweep is None else (sweep.failure, _deciding(sweep))
+        return TheoremHorizon(k, None, None, None, None, failure, reason, deciding=decides)
     num_actions, horizon = problem.mdp.num_actions, problem.mdp.horizon
     factor = 6 * math.log(2 * horizon * num_actions**k)
     episodes = factor * sweep.hardness * _ROUND_UP
@@ -57,7 +58,12 @@ def theorem_horizon(problem: Problem, k: int) -> TheoremHorizon:
         witness=sweep.hardest,
         greedy_witness=sweep.riskiest,
         greedy_horizon=None if sweep.riskiest is None else effective_horizon_of(num_actions, k, factor * sweep.risk),
+        deciding=_deciding(sweep),
     )
+
+
+def _deciding(sweep: Sweep) -> Witness | None:
+    return (sweep.riskiest or sweep.hardest) if sweep.solvable else None
 
 
 def _reason(problem: Problem, k: int) -> str | None:

@@ -146,6 +146,7 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
     optimal_actions,
     optimal_reached,
     with_gaps,
+    by_gap,
     greedy,
     greedy_next,
     verdict,
@@ -159,8 +160,8 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
     each pair of the layer: `verdict`, whether all its greedy actions are optimal; and if `with_gaps`, where an optimal
     policy comes by, `hardness`, max Q' V* / gap^2, rounded up, infinite where floats cannot tell the gap from 0, and 0
     where there is no gap, and `least`, the smallest Q' of an optimal action; where a greedy policy comes by, `risk`,
-    max Q' V* / (max Q' - the largest Q' of an action that is not optimal)^2, 0 where every action is optimal. Where
-    rewards have both signs, Q' V* says nothing about the spread of returns, and 1 stands in its place.
+    max Q' V* / (max Q' - the largest Q' of an action that is not optimal)^2, 0 where every action is optimal. With
+    `by_gap`, 1 stands in the place of Q' V* in both: where rewards are negative, it says nothing about the returns.
     """
     units, unit_residues, gamma, gamma_residue = scale
     known, signed = len(residues) > 0, len(magnitudes) > 0
@@ -206,11 +207,10 @@ def greedy_sweep(  # type: ignore[no-untyped-def]
             if measured and uncertain:
                 hardness[place] = np.inf
             elif measured and gap < np.inf:
-                hardness[place] = (best / gap) * (optimal[pair] / gap)
+                hardness[place] = 1 / gap / gap if by_gap else (best / gap) * (optimal[pair] / gap)
             risk[place] = 0.0
             if greedy[place] and 0 < margin < np.inf:
-                spread = 1.0 if signed else float(best) * optimal[pair]
-                risk[place] = spread / margin / margin
+                risk[place] = 1 / margin / margin if by_gap else (best / margin) * (optimal[pair] / margin)
         values[pair] = best
         if known:
             residues[pair] = best_residue

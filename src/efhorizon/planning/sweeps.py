@@ -51,23 +51,32 @@ class Sweep:
     hardness: float  # that ratio, rounded up; 0 where no pair has a gap, infinite where floats cannot tell a gap from 0
     least_optimal: Witness | None  # where an optimal action has the smallest Q, over pairs of optimal policies, V* > 0
     least_optimal_q: float  # that Q, as a reward
-    riskiest: Witness | None  # where a mistake is closest, over pairs of greedy policies: max_a Q V* / margin^2 is
-    risk: float  # largest, or 1 / margin^2 where rewards have both signs; 0 where all that is met are optimal actions
+    riskiest: Witness | None  # where max_a Q V* / margin^2 is largest, over pairs of greedy policies
+    risk: float  # that ratio, rounded up; 0 where greedy policies meet optimal actions only
 
 
 def sweeps(
-    timeline: Timeline, optimal: OptimalValues, initial: Values, *, gaps_until: int | None = None
+    timeline: Timeline,
+    optimal: OptimalValues,
+    initial: Values,
+    *,
+    gaps_until: int | None = None,
+    by_gap: bool = False,
 ) -> Iterator[Sweep]:
     """Sweeps for k = 1 .. T, where Q^1_t(s, a) = R(s, a) + gamma V_{t+1}(s') with V = initial, which is overwritten.
 
-    Gaps take longer; they are looked at for k up to `gaps_until` only, if that is given.
+    Gaps take longer; they are looked at for k up to `gaps_until` only, if that is given. With `by_gap`, Q V* in
+    hardness and risk gives way to 1, so that the smallest gap or margin decides: for rewards that may be negative.
     """
     horizon = timeline.mdp.horizon
     for k in range(1, horizon + 1):
-        yield _sweep(k, timeline, optimal, initial, with_gaps=k <= (horizon if gaps_until is None else gaps_until))
+        with_gaps = k <= (horizon if gaps_until is None else gaps_until)
+        yield _sweep(k, timeline, optimal, initial, with_gaps=with_gaps, by_gap=by_gap)
 
 
-def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *, with_gaps: bool) -> Sweep:
+def _sweep(
+    k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *, with_gaps: bool, by_gap: bool
+) -> Sweep:
     sizes = np.diff(timeline.starts)
     width = int(sizes.max())
     verdict, hardness, least, risk = np.empty(width, np.uint8), np.empty(width), np.empty(width), np.empty(width)
@@ -98,6 +107,7 @@ def _sweep(k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *
             optimal.actions,
             optimal.reached,
             with_gaps,
+            by_gap,
             greedy,
             greedy_next,
             verdict,
