@@ -70,6 +70,14 @@ def test_a_gap_too_small_for_three_digits(content: dict[str, Any]) -> None:
     assert gap.endswith("“UP” is worth 0.00148 under random play, only 3×10⁻⁷ more than “NOOP”.")  # noqa: RUF001
 
 
+def test_a_harmless_state_where_theorem_5_4_says_nothing(content: dict[str, Any]) -> None:
+    for entry in content["analysis"]["effective_horizon"]["by_k"].values():
+        entry |= {"theorem_m": None, "theorem_reason": "Theorem 5.4 needs nonnegative rewards"}
+    gap = next(sentence for sentence in why_hard(read(content)) if "deciding" in sentence)
+    assert gap.endswith("every action is still optimal there, so a wrong choice would cost nothing.")
+    assert "Theorem" not in gap
+
+
 def test_what_an_action_is_worth_with_planning(content: dict[str, Any]) -> None:
     for k, play in ((2, "if the best action follows"), (3, "if the 2 best actions follow")):
         content["deciding"]["k"] = k

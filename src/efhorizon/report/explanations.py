@@ -79,7 +79,7 @@ def _gap(analysis: Analysis) -> str | None:
     against = f"against {low} for" if low != high else f"only {numbers.significant(best.q - second.q)} more than"
     return (
         f"In the deciding state, at time {analysis.deciding.time}, {_action(best)} is worth {high} "
-        f"{_play(analysis.deciding)}, {against} {_action(second)}.{_harmless(analysis.deciding)}"
+        f"{_play(analysis.deciding)}, {against} {_action(second)}.{_harmless(analysis, analysis.deciding)}"
     )
 
 
@@ -91,9 +91,11 @@ def _play(deciding: Deciding) -> str:
     return f"if {best} and random play after that"
 
 
-def _harmless(deciding: Deciding) -> str:
+def _harmless(analysis: Analysis, deciding: Deciding) -> str:
     if not all(law.is_optimal for law in deciding.actions):
         return ""
+    if _without_theorem(analysis):
+        return " It is the smallest gap, but every action is still optimal there, so a wrong choice would cost nothing."
     return " There every action is still optimal: Theorem 5.4 counts the gap, but a wrong choice would cost nothing."
 
 
