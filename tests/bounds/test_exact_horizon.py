@@ -11,7 +11,7 @@ import pytest
 from gorp_simulation import simulated_success
 from toy_mdps import random_mdp
 
-from efhorizon import TabularMDP, load
+from efhorizon import TabularMDP, examples, load
 from efhorizon.bounds._choice import choices
 from efhorizon.bounds._choice_exact import GreedyChoices, failing_chances
 from efhorizon.bounds._choice_fractions import success_fraction
@@ -305,6 +305,24 @@ def test_a_lock_has_a_closed_form() -> None:
     assert result.m == expected
     assert result.success_probability == pytest.approx(success(expected), abs=1e-12)
     assert result.previous_success_probability == pytest.approx(success(expected - 1), abs=1e-12)
+
+
+def test_many_episodes_beyond_goal_mdps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step that pays 1 whatever is done changes nothing for GORP, but the MDP is no goal MDP any more.
+
+    Goal MDPs have a way of their own, by binomial laws; lattices of returns find the same m.
+    """
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 100_000)
+    monkeypatch.setattr("efhorizon.bounds.exact_horizon.VERIFY_POINTS", 100_000)
+    sparse = examples.sparse_rewards(20, 2)
+    rewards = sparse.reward_values[sparse.reward_codes]
+    later = np.where(sparse.transitions >= 0, sparse.transitions + 1, -1)
+    paid = TabularMDP(np.vstack([[[1, 1]], later]), np.vstack([[[1.0, 1.0]], rewards]), 21)
+    given, expected = problem(paid, max_k=1), effective_horizon(problem(sparse, max_k=1))
+    assert not given.is_goal_mdp
+    found = exact_horizon(given.timeline, 1)
+    assert found.m == expected.m == 242_700
+    assert found.success_probability == pytest.approx(0.5000003786, abs=1e-9)
 
 
 def test_bisection_beyond_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
