@@ -64,6 +64,12 @@ def test_gorp_leaves_rows_too(tables: Path, tmp_path: Path, capsys: pytest.Captu
     assert "1 of 1 rows are there already" in capsys.readouterr().err
 
 
+def test_gorp_runs_with_any_k_that_is_named(tables: Path, tmp_path: Path) -> None:
+    assert train(tables, tmp_path / "r", "--algo", "gorp", "--settings", "k1, k4") == 0
+    rows = list(Results(tmp_path / "r").rows())
+    assert sorted((row["setting"], row["hyperparameters"]["k"]) for row in rows) == [("k1", 1), ("k4", 4)]
+
+
 def test_gorp_s_learning_curve_is_of_all_runs(tables: Path, tmp_path: Path) -> None:
     """Of 101 runs, sorted, the 51st is the median, the 11th and the 91st are the percentiles."""
     mdp = load(tables / NAME)
@@ -268,6 +274,9 @@ def test_an_unfinished_table_is_refused(
     ("arguments", "message"),
     [
         (["--algo", "ppo", "--settings", "rollout64"], "no setting called 'rollout64'"),
+        (["--algo", "ppo", "--settings", "k4"], "no setting called 'k4'"),
+        (["--algo", "gorp", "--settings", "k0"], "no setting called 'k0'; there are: paper (all) k1 k2 k3 k4 ..."),
+        (["--algo", "gorp", "--settings", "k100"], "no setting called 'k100'"),
         (["--algo", "dqn", "--seeds", "0"], "--seeds must be at least 1"),
         (["--algo", "dqn", "--steps", "-5"], "--steps must be at least 1"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -30,6 +31,8 @@ SETTINGS: Mapping[Algorithm, Mapping[str, Mapping[str, Any]]] = MappingProxyType
     }
 )
 
+_ANY_K = re.compile(r"k[1-9][0-9]?")
+
 MINIGRID_GAMMA, GAMMA = 0.99, 1.0  # PPO and DQN learn little on MiniGrid without a discount
 
 
@@ -42,12 +45,14 @@ def discount(suite: str) -> float:
 
 
 def named_settings(algorithm: Algorithm, names: str = PAPER) -> dict[str, dict[str, Any]]:
-    """Settings by name: `paper` for all of them, or some, separated by commas."""
+    """Settings by name: `paper` for all of the paper's, or some, separated by commas. GORP has one for every k."""
     known = SETTINGS[algorithm]
     wanted = list(known) if names == PAPER else [name.strip() for name in names.split(",")]
-    for name in wanted:
-        if name not in known:
-            raise UnknownSettingError(
-                f"{algorithm} has no setting called {name!r}; there are: {PAPER} (all) {' '.join(known)}"
-            )
-    return {name: dict(known[name]) for name in wanted}
+    return {name: dict(known[name]) if name in known else _other_setting(algorithm, name) for name in wanted}
+
+
+def _other_setting(algorithm: Algorithm, name: str) -> dict[str, Any]:
+    if algorithm == "gorp" and _ANY_K.fullmatch(name):
+        return {"k": int(name[1:])}
+    there = f"{PAPER} (all) {' '.join(SETTINGS[algorithm])}" + (" k4 ..." if algorithm == "gorp" else "")
+    raise UnknownSettingError(f"{algorithm} has no setting called {name!r}; there are: {there}")
