@@ -108,6 +108,8 @@ def exact_horizon(
     if limit is not None:
         which = "all m" if verified else "all m tried"
         reason = f"success stays below 1/2 for {which} below {limit}, and provably from there on"
+        if limit == 1:
+            reason = "success stays below 1/2 for every m, provably"
         least_possible_m = None if verified else least_possible_m
     elif last < max_m:
         reason += "; larger m need too many lattice points"
