@@ -320,9 +320,10 @@ def test_many_episodes_beyond_goal_mdps(monkeypatch: pytest.MonkeyPatch) -> None
     paid = TabularMDP(np.vstack([[[1, 1]], later]), np.vstack([[[1.0, 1.0]], rewards]), 21)
     given, expected = problem(paid, max_k=1), effective_horizon(problem(sparse, max_k=1))
     assert not given.is_goal_mdp
-    found = exact_horizon(given.timeline, 1)
+    found = effective_horizon(given)
     assert found.m == expected.m == 242_700
-    assert found.success_probability == pytest.approx(0.5000003786, abs=1e-9)
+    assert found.by_k[0].method == "exact laws, by bisection"
+    assert exact_horizon(given.timeline, 1, max_m=10**6).success_probability == pytest.approx(0.5000003786, abs=1e-9)
 
 
 def test_bisection_beyond_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:

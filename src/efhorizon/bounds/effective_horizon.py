@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from efhorizon.bounds.appendix_c import AppendixCBound, appendix_c_bound
-from efhorizon.bounds.exact_horizon import MAX_POINTS, MAX_SEQUENCES, PATIENT_POINTS, ExactHorizon, exact_horizon
+from efhorizon.bounds.exact_horizon import (
+    MAX_M,
+    MAX_POINTS,
+    MAX_SEQUENCES,
+    PATIENT_M,
+    PATIENT_POINTS,
+    ExactHorizon,
+    exact_horizon,
+)
 from efhorizon.bounds.goal_horizon import goal_horizon
 from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
 from efhorizon.bounds.problem import Problem, effective_horizon_of
@@ -152,6 +160,7 @@ def _exact(problem: Problem, k: int) -> ExactHorizon:
         k,
         exploration_policy=problem.policy,
         gamma=problem.gamma,
+        max_m=PATIENT_M if some_m_suffices else MAX_M,
         max_points=PATIENT_POINTS if some_m_suffices else MAX_POINTS,
     )
 

@@ -29,7 +29,8 @@ from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.planning.returns import NoLatticeError
 from efhorizon.planning.timeline import Timeline
 
-MAX_M = 1_000_000_000
+MAX_M = 100_000
+PATIENT_M = 1_000_000_000  # the same where some m must suffice
 MAX_SEQUENCES = 1 << 22  # of all choices, to keep: two or three gigabytes
 FULL_POINTS = 5_000_000  # lattice points of one m up to which no choice is left out: half a second
 SCAN_POINTS = 100_000_000  # lattice points over which every m is tried, some seconds; beyond, bisection
