@@ -54,7 +54,6 @@ def test_distribution_of_the_least_k_by_hand() -> None:
     found = min_k_distribution(studied)
     assert [(row.k, row.num_solved, row.num_unsolved, row.num_not_run) for row in found.rows] == [
         (1, 1, 1, 0),
-        (2, 0, 0, 0),
         (3, 0, 1, 1),
     ]
     assert (found.share_of_1, found.num_unknown) == (0.5, 1)

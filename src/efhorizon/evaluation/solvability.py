@@ -51,7 +51,7 @@ class MinKDistribution:
     """The distribution of the least k for which an MDP is k-QVI-solvable, split by whether it was solved."""
 
     algorithm: str
-    rows: tuple[MinKRow, ...]  # every k up to the largest
+    rows: tuple[MinKRow, ...]  # k = 1, and every other k that some MDP has
     share_of_1: float | None
     published_share_of_1: str
     num_unknown: int
@@ -86,8 +86,8 @@ def min_k_distribution(summaries: Sequence[MdpSummary], algorithm: str = "ppo") 
     """How often each least k comes."""
     main = [each for each in summaries if is_main(each)]
     counts = Counter((each.k_min, has_solved(each, algorithm)) for each in main if each.k_min is not None)
-    largest = max((k for k, _ in counts), default=0)
-    rows = tuple(MinKRow(k, counts[k, True], counts[k, False], counts[k, None]) for k in range(1, largest + 1))
+    met = sorted({k for k, _ in counts} | {1}) if counts else []
+    rows = tuple(MinKRow(k, counts[k, True], counts[k, False], counts[k, None]) for k in met)
     num_known = sum(row.count for row in rows)
     return MinKDistribution(
         algorithm=algorithm,
