@@ -45,7 +45,7 @@ def test_a_study_without_pictures_says_so_once(tmp_path: Path, capsys: pytest.Ca
     shutil.rmtree(study / "pictures")
     assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
     notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "picture" in note]
-    assert notes == ["no pictures of states: only the folder of a whole study has them, exports do not"]
+    assert notes == ["no pictures of states: exports do not have them, so an analysis that came from one has none"]
 
 
 def test_report_opens_the_browser_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,26 @@ def test_no_pictures(tmp_path: Path) -> None:
     assert not report.notes
 
 
+def test_mdps_that_lost_all_their_pictures_are_one_note(tmp_path: Path) -> None:
+    """As with analyses that were taken over from an export."""
+    study = write_study(tmp_path / "study", Shape(num_mdps=3))
+    for picture in (study / "pictures").glob("[01]-*.png"):
+        picture.unlink()
+    notes = [note for note in write_report(study, tmp_path / "report", **FEW).notes if "picture" in note]
+    assert notes == ["no pictures of 2 of 3 MDPs: exports do not have them, so an analysis that came from one has none"]
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+def test_a_name_of_a_picture_that_cannot_be_one(name: str, tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", Shape(num_mdps=1))
+    (file,) = (study / "analyses").iterdir()
+    content = json.loads(file.read_text()) | {"start_picture": f"pictures/{name}.png"}
+    file.write_text(json.dumps(content))
+    notes = [note for note in write_report(study, tmp_path / "report", **FEW).notes if "picture" in note]
+    assert len(notes) == 1
+    assert "no such picture" in notes[0]
+
+
 def test_pictures_that_are_refused_are_noted(tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=1))
     (study / "pictures" / "0-start.png").unlink()

@@ -20,7 +20,6 @@ from efhorizon.evaluation.source import StudyData, study_data
 from efhorizon.evaluation.tables import Tables, all_tables
 from efhorizon.report.entries import Entry, study_entries
 from efhorizon.report.front_page import front_page
-from efhorizon.report.images import FOLDER as PICTURES
 from efhorizon.report.images import Picture, study_picture
 from efhorizon.report.listing_page import listing_page
 from efhorizon.report.marker import check_replaceable, write_marker
@@ -95,12 +94,13 @@ class _Site:
 def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[Entry]) -> list[str]:
     """A page for each MDP; returns what was wrong with pictures."""
     notes = []
-    has_pictures = (data.path / PICTURES).is_dir()
-    if not has_pictures and any(_named_pictures(entry) for entry in entries):
-        notes.append("no pictures of states: only the folder of a whole study has them, exports do not")
+    without = {entry.name for entry in entries if _has_lost_pictures(data.path, entry)}
+    if without:
+        whose = "states" if len(without) == len(entries) else f"{len(without)} of {len(entries)} MDPs"
+        notes.append(f"no pictures of {whose}: exports do not have them, so an analysis that came from one has none")
     for number, entry in enumerate(entries):
         pictures: dict[str, str] = {}
-        for kind, given in _named_pictures(entry) if has_pictures else []:
+        for kind, given in _named_pictures(entry) if entry.name not in without else []:
             try:
                 picture = study_picture(data.path, given)
                 _check_frames(entry, given, picture)
@@ -117,6 +117,15 @@ def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[Entry]) -> 
         }
         site.write(page_link(entry.name), "mdp.html", context | neighbours)
     return notes
+
+
+def _has_lost_pictures(study: Path, entry: Entry) -> bool:
+    """Whether an analysis names pictures and not one of them is there."""
+    named = _named_pictures(entry)
+    try:
+        return bool(named) and not any((study / given).is_file() for _, given in named)
+    except OSError:  # a name that cannot be one
+        return False
 
 
 def _named_pictures(entry: Entry) -> list[tuple[str, str]]:
