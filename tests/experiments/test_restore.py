@@ -150,7 +150,7 @@ def test_a_taken_over_analysis_is_left_to_do_since_its_pictures_are_missing(made
     assert [stage.num_left for stage in study.forecast(plan(made)).stages if stage.stage == "analyze"] == [0]
 
 
-@pytest.mark.parametrize("name", ["../up", ".hidden", "x" * 300])
+@pytest.mark.parametrize("name", ["../up", ".hidden", "x" * 300, "\u00e9" * 150, "a\0b", "\ud800"])
 def test_an_analysis_cannot_be_written_elsewhere(name: str, made: Path, tmp_path: Path) -> None:
     def renamed(texts: list[str]) -> list[str]:
         return [json.dumps(json.loads(text) | {"id": name}) for text in texts]
@@ -159,6 +159,17 @@ def test_an_analysis_cannot_be_written_elsewhere(name: str, made: Path, tmp_path
     with pytest.raises(StoreError, match="nothing that a file can be called"):
         restore(export, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_picture_that_cannot_be_one_is_missing(made: Path, tmp_path: Path) -> None:
+    def with_a_long_name(texts: list[str]) -> list[str]:
+        return [json.dumps(json.loads(text) | {"start_picture": "x" * 300}) for text in texts]
+
+    export = changed(export_of(made, tmp_path / "export"), "analysis_json", with_a_long_name, "mdps.parquet")
+    restore(export, tmp_path / "out")
+    assert [stage.num_left for stage in study.forecast(plan(tmp_path / "out")).stages if stage.stage == "analyze"] == [
+        1
+    ]
 
 
 def test_the_command_goes_on_from_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,10 @@ def read_analysis(path: Path) -> dict[str, Any]:
 
 
 def _has_pictures(results: Path, content: Mapping[str, Any]) -> bool:
-    return all((results / name).is_file() for name in picture_names(content))
+    try:
+        return all((results / name).is_file() for name in picture_names(content))
+    except OSError:  # a name that cannot be one
+        return False
 
 
 def picture_names(content: Mapping[str, Any]) -> list[str]:

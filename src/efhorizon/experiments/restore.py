@@ -85,9 +85,14 @@ def _analyses(export_folder: Path) -> dict[str, dict[str, Any]]:
         return {}
     analyses = {content["id"]: content for content in export.read_mdps(file)[0].values()}
     for name in analyses:
-        if Path(name).name != name or name.startswith(".") or len(name) > _LONGEST_NAME:
+        if not _can_be_a_file(name):
             raise StoreError(f"{file}: an MDP is called {name[:_LONGEST_NAME]!r}: nothing that a file can be called")
     return analyses
+
+
+def _can_be_a_file(name: str) -> bool:
+    is_plain = name.isprintable() and Path(name).name == name and not name.startswith(".")
+    return is_plain and len(name.encode()) <= _LONGEST_NAME
 
 
 def _list_tables(file: Path, tables: tuple[BuiltTable, ...]) -> int:
