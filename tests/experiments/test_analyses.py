@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from toy_mdps import random_mdp
 
 from efhorizon import InvalidTableError, StoreError, TabularMDP, catalog
 from efhorizon._png import encoded_png
@@ -141,18 +142,13 @@ def test_histograms_are_laws_of_the_return() -> None:
     assert (stay["name"], go["name"]) == ("left", "right")
 
 
-def random_mdp(rng: np.random.Generator) -> TabularMDP:
-    num_states, num_actions = int(rng.integers(3, 12)), int(rng.integers(2, 4))
-    transitions = rng.integers(-1, num_states, (num_states, num_actions))
-    rewards = rng.integers(-2, 4, (num_states, num_actions)).astype(float)
-    return TabularMDP(transitions, rewards, int(rng.integers(2, 7)), metadata={"id": "random"})
-
-
 def test_the_mean_of_a_histogram_is_q_of_the_same_k() -> None:
     """With k > 1 the law is that of the best k actions that begin with an action."""
     met: set[int] = set()
     for seed in range(60):
-        deciding = analysis_record(random_mdp(np.random.default_rng(seed)))[0]["deciding"]
+        drawn = random_mdp(np.random.default_rng(seed), num_states=8, num_actions=3, horizon=5)
+        mdp = TabularMDP(drawn.transitions, drawn.rewards, drawn.horizon, metadata={"id": "random"})
+        deciding = analysis_record(mdp)[0]["deciding"]
         if deciding is None:
             continue
         met.add(deciding["k"])

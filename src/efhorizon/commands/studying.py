@@ -243,16 +243,16 @@ def _print_result(plan: Plan, result: StudyResult, report: Path | None) -> None:
 
 
 def _restored_text(restored: Restored) -> str:
-    text = f"{restored.file}: {_rows(restored.num_taken_over)} taken over, {restored.num_there} were there"
+    rows = _counted(restored.num_taken_over, "row")
+    text = f"{restored.file}: {rows} taken over, {restored.num_there} were there"
     being_made = f", {restored.num_being_made} are being made" if restored.num_being_made else ""
-    analyses = "1 analysis" if restored.num_analyses == 1 else f"{restored.num_analyses:,} analyses"
-    tables = "1 table" if restored.num_tables == 1 else f"{restored.num_tables:,} tables"
+    analyses, tables = _counted(restored.num_analyses, "analysis", "analyses"), _counted(restored.num_tables, "table")
     others = f"; taken over as well: {analyses}, the description of {tables}"
     return text + being_made + (others if restored.num_analyses or restored.num_tables else "")
 
 
-def _rows(count: int) -> str:
-    return "1 row" if count == 1 else f"{count:,} rows"
+def _counted(count: int, one: str, several: str | None = None) -> str:
+    return f"1 {one}" if count == 1 else f"{count:,} {several or one + 's'}"
 
 
 def _content(
@@ -280,7 +280,7 @@ def _content(
 
 
 def _environments(count: int) -> str:
-    return "1 environment" if count == 1 else f"{count} environments"
+    return _counted(count, "environment")
 
 
 _TIMES = (("s", 1.0), ("min", 60.0), ("h", 3_600.0), ("days", 86_400.0))

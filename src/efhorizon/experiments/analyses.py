@@ -31,6 +31,7 @@ from efhorizon._files import write_json, written_aside
 from efhorizon._png import encoded_png
 from efhorizon._version import __version__
 from efhorizon.analysis import Analysis, analysis_of
+from efhorizon.bounds._choice import TooManySequencesError, choices_at
 from efhorizon.bounds.problem import DEFAULT_MAX_K, Problem, problem
 from efhorizon.bounds.registry import Bound, registered_bounds
 from efhorizon.envs.specification import code_digest
@@ -293,44 +294,24 @@ def _histograms(given: Problem, witness: Witness) -> list[dict[str, list[float]]
 
     Its mean is Q^k. The best k actions are those whose law has the largest mean.
     """
-    firsts, paid, ends = _sequences(given, witness)
     try:
-        laws = return_laws(given.timeline, ends, given.policy, gamma=given.gamma, max_points=_MAX_LAW_POINTS)
-    except NoLatticeError:
+        options = choices_at(given.timeline, given.optimal, np.array([witness.pair]), witness.k)
+        laws = return_laws(
+            given.timeline, options.group_ends, given.policy, gamma=given.gamma, max_points=_MAX_LAW_POINTS
+        )
+    except (NoLatticeError, TooManySequencesError):
         return [None] * given.mdp.num_actions
     found = []
-    means = paid + laws.moments().mean
+    means = options.group_prefixes + laws.moments().mean
     for action in range(given.mdp.num_actions):
-        sequences = np.flatnonzero(firsts == action)
-        best = int(sequences[means[sequences].argmax()])
+        groups = options.arm_groups[options.arm_actions == action]
+        best = int(groups[means[groups].argmax()])
         least, mass = laws.law(best)
         positive = np.flatnonzero(mass)
-        found.append((float(laws.unit) * (int(paid[best]) + least + positive), mass[positive]))
+        found.append((float(laws.unit) * (int(options.group_prefixes[best]) + least + positive), mass[positive]))
     low = min(float(returns[0]) for returns, _ in found)
     high = max(float(returns[-1]) for returns, _ in found)
     return [_histogram(returns, mass, low, high) for returns, mass in found]
-
-
-def _sequences(given: Problem, witness: Witness) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """All that k actions from a pair lead to: the first of them, what they pay, in units, and the pair after them.
-
-    Of several with the same first action and the same end, the one that pays most.
-    """
-    line, num_actions = given.timeline, given.mdp.num_actions
-    firsts, paid, ends = np.zeros(1, np.int64), np.zeros(1, np.int64), np.array([witness.pair])
-    for step in range(witness.k):
-        alive = ends >= 0
-        codes = given.mdp.reward_codes[line.states[ends[alive]]]
-        paid_next = (paid[alive, None] + given.scale.units[codes]).ravel()
-        firsts_next = np.arange(num_actions) if step == 0 else np.repeat(firsts[alive], num_actions)
-        ends = np.concatenate([ends[~alive], line.successors[ends[alive]].ravel()])
-        firsts = np.concatenate([firsts[~alive], firsts_next])
-        paid = np.concatenate([paid[~alive], paid_next])
-        order = np.lexsort((-paid, ends, firsts))
-        is_new = np.ones(len(order), np.bool_)
-        is_new[1:] = (np.diff(firsts[order]) != 0) | (np.diff(ends[order]) != 0)
-        firsts, paid, ends = (column[order[is_new]] for column in (firsts, paid, ends))
-    return firsts, paid, ends
 
 
 def _histogram(returns: NDArray[Any], mass: NDArray[Any], low: float, high: float) -> dict[str, list[float]]:
