@@ -8,7 +8,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-pytest.importorskip("jax")
+pytest.importorskip("torch")
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "tour.ipynb"
 
 

@@ -300,7 +300,7 @@ def _add_train(commands: Any) -> None:
         "--backend",
         choices=("table", "sb3"),
         default="table",
-        help="JAX on the table, or Stable-Baselines3 on the live environment (default: table)",
+        help="on the table, or Stable-Baselines3 on the live environment (default: table)",
     )
     _add_runs(parser)
     parser.add_argument(

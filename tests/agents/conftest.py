@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from efhorizon import TabularMDP
@@ -19,12 +17,3 @@ def gridworld(tmp_path_factory: pytest.TempPathFactory) -> TabularMDP:
     mdp = build(catalogue_target("MiniGrid-Empty-5x5-v0"), options).mdp
     assert mdp is not None
     return mdp
-
-
-@pytest.fixture
-def quick_compilation() -> Iterator[None]:
-    """XLA without its optimisations: for functions that take longer to compile than to run."""
-    jax = pytest.importorskip("jax")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", False)

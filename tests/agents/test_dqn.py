@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from training_tables import NUM_ACTIONS, ShownEnv, channels_first, flat_table, image_table, numpy_state, walk_table
 
-pytest.importorskip("jax")
 pytest.importorskip("torch")
 
-from efhorizon.agents import dqn, dqn_flat
+from efhorizon.agents import dqn, dqn_flat, flat
 from efhorizon.agents._kernels import drawn_action
 from efhorizon.agents._runs import streams
 from efhorizon.agents.dqn import DQNSettings
@@ -59,7 +58,7 @@ def image_updates(table: ObservedTable, settings: DQNSettings, start: np.ndarray
 
 def flat_updates(table: ObservedTable, settings: DQNSettings, start: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """The same, by the compiled loop's own functions."""
-    game, rules = dqn_flat.game_of(table, None), dqn_flat.rules_of(table, settings)
+    game, rules = flat.game_of(table), dqn_flat.rules_of(table, settings)
     learners = FlatLearners(table, settings, 100, [0], start)
     theta, target = learners.theta[0], learners.target[0]
     multiplicity = network_for("q", table).multiplicity
@@ -71,13 +70,12 @@ def flat_updates(table: ObservedTable, settings: DQNSettings, start: np.ndarray)
         count += 1
         batch = dqn_flat._empty_batch(game, rules)
         dqn_flat.fill_gradient(codes.astype(np.int32), theta, target, game, rules, batch, gradient)
-        dqn_flat.adam_step(theta, gradient, first, second, multiplicity, count, rules)
+        flat.adam_step(theta, gradient, first, second, multiplicity, count, rules)
         return theta.copy()
 
     return updated
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize(("kind", "keeps_values"), [("flat", True), ("flat", False), ("images", False)])
 def test_three_updates_equal_stable_baselines3(
     kind: str, keeps_values: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -140,7 +138,6 @@ def played(
     return buffer, is_done[0]
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("learners", [FlatLearners, ImageLearners])
 def test_the_buffer_wraps_and_holds_what_happened(learners: type[FlatLearners | ImageLearners]) -> None:
     table = walk_table(is_seen=learners is ImageLearners)
@@ -174,7 +171,6 @@ def test_a_seed_goes_its_way_whatever_runs_beside_it() -> None:
     assert (together.theta[0] != together.theta[1]).any()
 
 
-@pytest.mark.usefixtures("quick_compilation")
 @pytest.mark.parametrize("learners", [FlatLearners, ImageLearners])
 def test_random_actions_are_those_of_the_policy(learners: type[FlatLearners | ImageLearners]) -> None:
     table = walk_table(is_seen=learners is ImageLearners)

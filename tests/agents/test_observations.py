@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-pytest.importorskip("jax")
+pytest.importorskip("torch")
 
 from efhorizon.agents.observations import merged_columns
 from efhorizon.experiments.run import SAME_BEHAVIOUR, source_of

@@ -98,7 +98,7 @@ def test_histories_are_unrolled_and_only_reachable_ones() -> None:
 
 
 def test_both_backends_solve_a_small_gridworld(gridworld: TabularMDP) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     pytest.importorskip("stable_baselines3")
     from efhorizon.agents import ppo, sb3
     from efhorizon.agents.protocol import Protocol

@@ -60,7 +60,7 @@ def changed(export: Path, column: str, change: Callable[[list[Any]], list[Any]],
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished study of one gridworld, which is not to be changed."""
     pytest.importorskip("minigrid")
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     out = tmp_path_factory.mktemp("study") / "made"
     assert study.study(plan(out)).num_complete == 1
     return out

@@ -315,7 +315,7 @@ def test_other_folders_are_not_touched(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_worker_that_dies_costs_one_job(made: Path) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     endless = Job(SMALLER, "dense", made / "tables" / SMALLER, "dqn", "exploration1", 1, 10**9)
     short = Job(SMALL, "dense", made / "tables" / SMALL, "gorp", "k2", 1, 1)
     missing = Job(SMALL, "dense", made / "tables" / "nothing", "gorp", "k2", 1, 1)

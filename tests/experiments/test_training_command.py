@@ -34,7 +34,7 @@ def train(tables: Path, results: Path, *more: str) -> int:
 
 
 def test_rows_are_made_once_and_summed_up(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     arguments = ("--algo", "ppo", "--settings", "rollout128", "--steps", "20000", "--json")
     assert train(tables, tmp_path / "r", *arguments, "--seeds", "1") == 0
     first = json.loads(capsys.readouterr().out)
@@ -101,7 +101,7 @@ def test_gorp_beyond_its_budget_is_a_row_not_an_error(
 
 
 def test_a_killed_task_keeps_its_finished_seeds(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     from efhorizon.agents import ppo
 
     trained: list[list[int]] = []
@@ -151,7 +151,7 @@ def test_an_exploration_policy_makes_other_rows(
 def test_what_is_given_reaches_the_learner(
     algorithm: str, backend: str, tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     pytest.importorskip("stable_baselines3")
     from efhorizon.agents import dqn, ppo, sb3
     from efhorizon.agents.networks import network_for
@@ -219,7 +219,7 @@ def test_bad_starts_are_one_line(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     np.save(tmp_path / "shape.npy", np.ones((2, 3)) / 3)
     np.save(tmp_path / "sum.npy", np.full((load(tables / NAME).num_states, 3), 0.3))
     (tmp_path / "text.npz").write_text("no numbers")
@@ -236,7 +236,7 @@ def test_bad_starts_are_one_line(
 def test_tensorboard_shows_the_learning_curve(
     tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     pytest.importorskip("torch")
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     monkeypatch.setattr(experiment.sweep, "EVALUATION_INTERVAL", 1000)
@@ -259,7 +259,7 @@ def test_tensorboard_shows_the_learning_curve(
 def test_an_unfinished_table_is_refused(
     algorithm: str, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("jax")
+    pytest.importorskip("torch")
     mdp = load(tables / NAME)
     unexplored = np.arange(mdp.num_states) == 3
     transitions = np.where(unexplored[:, None], -1, mdp.transitions)

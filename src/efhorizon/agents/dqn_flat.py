@@ -1,12 +1,9 @@
 """DQN with an MLP, for tables with flat observations: environment, replay buffer and learner in one compiled loop.
 
-Matrices of 32 x 64 take BLAS a microsecond each, so the loop around them has to be compiled as well: Numba calls BLAS
-directly. A thread takes a seed. Parameters lie in one vector, in the order of `networks.Network`:
+A thread takes a seed. The network's hidden layers are those of `flat`; then Q = hidden_2 W_2 + b_2.
 
-    hidden_1 = relu(x W_0 + b_0),  hidden_2 = relu(hidden_1 W_1 + b_1),  Q = hidden_2 W_2 + b_2
-
-Legend: B seeds, M samples of a minibatch, G columns of an observation, H hidden units, A actions, P nodes of the table,
-U observations, n parameters.
+Legend: B seeds, M samples of a minibatch, G columns of an observation, H hidden units, A actions, U observations,
+n parameters.
 """
 
 from __future__ import annotations
@@ -21,17 +18,24 @@ from numpy.typing import NDArray
 from efhorizon.agents._kernels import drawn_action, drawn_below
 from efhorizon.agents._runs import streams
 from efhorizon.agents.dqn import DQNSettings
-from efhorizon.agents.networks import BETA_1, BETA_2, HIDDEN, first_parameters, network_for
-from efhorizon.agents.observations import FlatColumns, ObservedTable
+from efhorizon.agents.flat import (
+    FAST,
+    ONE,
+    ZERO,
+    adam_step,
+    game_of,
+    head,
+    pass_backward,
+    pass_forward,
+    show,
+    tower,
+    tower_size,
+)
+from efhorizon.agents.networks import HIDDEN, first_parameters, network_for
+from efhorizon.agents.observations import ObservedTable
 from efhorizon.planning.policies import ExplorationPolicy
 
-_FAST = {"contract", "nsz", "reassoc"}  # what vectors need; infinities and NaN stay what they are
 _BITS = 2**31
-_FLUSHED = np.float32(1e-30)  # moments below it become 0: arithmetic on denormal numbers is a hundred times slower
-_ZERO, _ONE = np.float32(0), np.float32(1)
-_DECAY_1, _DECAY_2 = np.float32(BETA_1), np.float32(BETA_2)
-_SHARE_1, _SHARE_2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
-_CLIP_GUARD = np.float32(1e-6)  # torch's clip_grad_norm_
 
 
 class FlatLearners:
@@ -46,7 +50,6 @@ class FlatLearners:
         initial: NDArray[np.float32] | None = None,
         exploration_policy: ExplorationPolicy | None = None,
     ) -> None:
-        assert isinstance(table.seen, FlatColumns)
         network = network_for("q", table)
         self._interval = interval
         self._game = game_of(table, exploration_policy)
@@ -79,18 +82,6 @@ class FlatLearners:
         return places
 
 
-class Game(NamedTuple):
-    """What can happen, as arrays."""
-
-    transitions: NDArray[np.int32]  # [P, A]
-    rewards: NDArray[np.float32]  # [P, A]
-    reward_units: NDArray[np.int32]  # [P, A]
-    state: NDArray[np.int32]  # [P]
-    observation: NDArray[np.int32]  # [P]
-    observations: NDArray[np.float32]  # [U, G]
-    probabilities: NDArray[np.float64]  # of the exploration policy [T or 1, S, A]; [0, 0, 0] for the uniform one
-
-
 class Rules(NamedTuple):
     """Numbers that stay the same."""
 
@@ -106,20 +97,6 @@ class Rules(NamedTuple):
     adam_epsilon: np.float32
     max_gradient_norm: np.float32
     keeps_values: bool
-
-
-def game_of(table: ObservedTable, policy: ExplorationPolicy | None) -> Game:
-    assert isinstance(table.seen, FlatColumns)
-    probabilities = None if policy is None else policy.probabilities
-    return Game(
-        table.transitions,
-        np.ascontiguousarray(table.rewards),
-        np.ascontiguousarray(table.reward_units),
-        table.state,
-        table.observation,
-        np.ascontiguousarray(table.seen.values),
-        np.zeros((0, 0, 0)) if probabilities is None else probabilities,
-    )
 
 
 def rules_of(table: ObservedTable, settings: DQNSettings) -> Rules:
@@ -220,34 +197,24 @@ def _greedy_return(theta, game, rules):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _layers(theta, num_columns, num_actions):  # type: ignore[no-untyped-def]
-    """Weights and biases, or gradients of them: views of the vector."""
-    end_0 = num_columns * HIDDEN
-    end_1 = end_0 + HIDDEN + HIDDEN * HIDDEN
-    end_2 = end_1 + HIDDEN + HIDDEN * num_actions
-    return (
-        theta[:end_0].reshape(num_columns, HIDDEN),
-        theta[end_0 : end_0 + HIDDEN],
-        theta[end_0 + HIDDEN : end_1].reshape(HIDDEN, HIDDEN),
-        theta[end_1 : end_1 + HIDDEN],
-        theta[end_1 + HIDDEN : end_2].reshape(HIDDEN, num_actions),
-        theta[end_2:],
-    )
+    """The hidden layers and the head, or gradients of them."""
+    return tower(theta, 0, num_columns), head(theta, tower_size(num_columns), num_actions)
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def _greedy_action(theta, seen, num_actions):  # type: ignore[no-untyped-def]
     """The first of the actions with the largest value for one observation [G]."""
-    weights_0, bias_0, weights_1, bias_1, weights_2, bias_2 = _layers(theta, len(seen), num_actions)
+    (weights_0, bias_0, weights_1, bias_1), (weights_2, bias_2) = _layers(theta, len(seen), num_actions)
     below, above, values = bias_0.copy(), bias_1.copy(), bias_2.copy()
     for column in range(len(seen)):
         for unit in range(HIDDEN):
             below[unit] += seen[column] * weights_0[column, unit]
     for source in range(HIDDEN):
-        if below[source] > _ZERO:
+        if below[source] > ZERO:
             for unit in range(HIDDEN):
                 above[unit] += below[source] * weights_1[source, unit]
     for source in range(HIDDEN):
-        if above[source] > _ZERO:
+        if above[source] > ZERO:
             for action in range(num_actions):
                 values[action] += above[source] * weights_2[source, action]
     return np.argmax(values)
@@ -262,31 +229,14 @@ def _empty_batch(game, rules):  # type: ignore[no-untyped-def]
     return seen, hidden[0], hidden[1], hidden[2], hidden[3], np.empty((size, game.transitions.shape[1]), np.float32)
 
 
-@njit(cache=True)
-def _show(observation, row):  # type: ignore[no-untyped-def]
-    """Copy one observation [G]: an assignment of arrays would take longer."""
-    for column in range(len(row)):
-        row[column] = observation[column]
-
-
-@njit(cache=True, fastmath=_FAST)
-def _pass_forward(theta, batch):  # type: ignore[no-untyped-def]
+@njit(cache=True, fastmath=FAST)
+def _evaluate(theta, batch):  # type: ignore[no-untyped-def]
     """Fill the hidden layers and the values of a minibatch from its observations."""
     seen, below, above, _, _, values = batch
-    weights_0, bias_0, weights_1, bias_1, weights_2, bias_2 = _layers(theta, seen.shape[1], values.shape[1])
-    np.dot(seen, weights_0, below)
-    _add_and_rectify(below, bias_0)
-    np.dot(below, weights_1, above)
-    _add_and_rectify(above, bias_1)
+    layers, (weights_2, bias_2) = _layers(theta, seen.shape[1], values.shape[1])
+    pass_forward(layers, seen, below, above)
     np.dot(above, weights_2, values)
     values += bias_2
-
-
-@njit(cache=True, fastmath=_FAST)
-def _add_and_rectify(hidden, bias):  # type: ignore[no-untyped-def]
-    for sample in range(len(hidden)):
-        for unit in range(HIDDEN):
-            hidden[sample, unit] = max(hidden[sample, unit] + bias[unit], _ZERO)
 
 
 @njit(cache=True)
@@ -299,8 +249,8 @@ def copy_to_target(theta, target, game, rules):  # type: ignore[no-untyped-def]
     seen, values = batch[0], batch[5]
     for begun in range(0, len(target), len(seen)):
         for sample in range(len(seen)):
-            _show(game.observations[min(begun + sample, len(target) - 1)], seen[sample])
-        _pass_forward(theta, batch)
+            show(game.observations[min(begun + sample, len(target) - 1)], seen[sample])
+        _evaluate(theta, batch)
         for sample in range(min(len(seen), len(target) - begun)):
             target[begun + sample] = values[sample].max()
 
@@ -313,8 +263,8 @@ def _fill_wanted(codes, target, game, rules, batch, wanted):  # type: ignore[no-
     if not rules.keeps_values:
         for sample in range(len(codes)):
             node, action = divmod(codes[sample] // 2, num_actions)
-            _show(game.observations[game.observation[max(game.transitions[node, action], 0)]], seen[sample])
-        _pass_forward(target, batch)
+            show(game.observations[game.observation[max(game.transitions[node, action], 0)]], seen[sample])
+        _evaluate(target, batch)
     for sample in range(len(codes)):
         node, action = divmod(codes[sample] // 2, num_actions)
         wanted[sample] = game.rewards[node, action]
@@ -323,7 +273,7 @@ def _fill_wanted(codes, target, game, rules, batch, wanted):  # type: ignore[no-
             wanted[sample] += rules.gamma * (target[following] if rules.keeps_values else values[sample].max())
 
 
-@njit(cache=True, fastmath=_FAST)
+@njit(cache=True, fastmath=FAST)
 def fill_gradient(codes, theta, target, game, rules, batch, gradient):  # type: ignore[no-untyped-def]
     """The gradient [n] of the mean Huber loss of packed transitions [M]."""
     seen, below, above, to_below, to_above, values = batch
@@ -331,51 +281,20 @@ def fill_gradient(codes, theta, target, game, rules, batch, gradient):  # type: 
     wanted = np.empty(size, np.float32)
     _fill_wanted(codes, target, game, rules, batch, wanted)
     for sample in range(size):
-        _show(game.observations[game.observation[codes[sample] // 2 // num_actions]], seen[sample])
-    _pass_forward(theta, batch)
-    _, _, weights_1, _, weights_2, _ = _layers(theta, seen.shape[1], num_actions)
-    for_weights_0, for_bias_0, for_weights_1, for_bias_1, for_weights_2, for_bias_2 = _layers(
-        gradient, seen.shape[1], num_actions
-    )
+        show(game.observations[game.observation[codes[sample] // 2 // num_actions]], seen[sample])
+    _evaluate(theta, batch)
+    layers, (weights_2, _) = _layers(theta, seen.shape[1], num_actions)
+    gradients, (for_weights_2, for_bias_2) = _layers(gradient, seen.shape[1], num_actions)
     by_action = weights_2.T.copy()  # [A, H]: rows that vectors can run along
     for_action = np.zeros_like(by_action)
-    for_bias_2[:] = _ZERO
+    for_bias_2[:] = ZERO
     for sample in range(size):
         action = codes[sample] // 2 % num_actions
         error = values[sample, action] - wanted[sample]
-        slope = max(min(error, _ONE), -_ONE) / np.float32(size)  # of torch's smooth_l1_loss
+        slope = max(min(error, ONE), -ONE) / np.float32(size)  # of torch's smooth_l1_loss
         for_bias_2[action] += slope
         for unit in range(HIDDEN):
             for_action[action, unit] += slope * above[sample, unit]
-            to_above[sample, unit] = slope * by_action[action, unit] if above[sample, unit] > _ZERO else _ZERO
+            to_above[sample, unit] = slope * by_action[action, unit] if above[sample, unit] > ZERO else ZERO
     for_weights_2[:] = for_action.T
-    np.dot(below.T, to_above, for_weights_1)
-    np.dot(to_above, weights_1.T, to_below)
-    for sample in range(size):
-        for unit in range(HIDDEN):
-            to_below[sample, unit] = to_below[sample, unit] if below[sample, unit] > _ZERO else _ZERO
-    np.dot(seen.T, to_below, for_weights_0)
-    for_bias_0[:] = _ZERO
-    for_bias_1[:] = _ZERO
-    for sample in range(size):
-        for unit in range(HIDDEN):
-            for_bias_0[unit] += to_below[sample, unit]
-            for_bias_1[unit] += to_above[sample, unit]
-
-
-@njit(cache=True, fastmath=_FAST, error_model="numpy")
-def adam_step(theta, gradient, first, second, multiplicity, count, rules):  # type: ignore[no-untyped-def]
-    """torch's clip_grad_norm_ and Adam, in place; see `networks.adam_step`. This is update number `count`, from 1."""
-    total = _ZERO
-    for number in range(len(theta)):
-        total += multiplicity[number] * gradient[number] * gradient[number]
-    scale = min(_ONE, rules.max_gradient_norm / (np.float32(np.sqrt(total)) + _CLIP_GUARD))
-    pace = np.float32(rules.rate / (1.0 - BETA_1**count))
-    unbiased = np.float32(1.0 / np.sqrt(1.0 - BETA_2**count))
-    for number in range(len(theta)):
-        slope = scale * gradient[number]
-        mean = _DECAY_1 * first[number] + _SHARE_1 * slope
-        square = _DECAY_2 * second[number] + _SHARE_2 * slope * slope
-        first[number] = mean if abs(mean) > _FLUSHED else _ZERO
-        second[number] = square if square > _FLUSHED else _ZERO
-        theta[number] -= multiplicity[number] * pace * mean / (np.sqrt(square) * unbiased + rules.adam_epsilon)
+    pass_backward(layers, gradients, seen, below, to_below, to_above)

@@ -1,7 +1,7 @@
 """The Nature CNN on the images of a table, in torch: what PPO and DQN share.
 
-torch's convolutions (oneDNN) are several times as fast on CPUs as XLA's. Many samples of a minibatch show the same
-image, so each distinct one is evaluated once; under fixed parameters, once for as long as these last.
+Many samples of a minibatch show the same image, so each distinct one is evaluated once; under fixed parameters, once
+for as long as these last.
 
 Legend: B batch, U observations, K frames of a stack, A actions, n parameters.
 """

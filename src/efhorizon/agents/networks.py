@@ -1,8 +1,10 @@
-"""The networks of Stable-Baselines3, and its Adam: same shapes, initialisation and arithmetic.
+"""The networks of Stable-Baselines3: same shapes and initialisation.
 
     flat observations   PPO: two MLPs, 64-64, one for the policy and one for the value; DQN: one MLP, 64-64
     images              Nature CNN (32 8x8/4, 64 4x4/2, 64 3x3/1, 512), then linear heads
-                        PPO shares it between policy and value; `images` computes it, what is flat is computed here
+                        PPO shares it between policy and value
+
+`flat` computes the first kind, `images` the second.
 
 The parameters of a network are one vector `theta` [n], so that Adam is one loop over it; `Network.unpacked` gives the
 arrays by name. A weight of the first flat layer stands for as many columns as its multiplicity says (see
@@ -17,10 +19,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,13 +32,10 @@ CNN_LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))  # filters, size, stride
 HIDDEN_GAIN, POLICY_GAIN, VALUE_GAIN = math.sqrt(2), 0.01, 1.0  # of SB3's orthogonal initialisation
 BETA_1, BETA_2 = 0.9, 0.999  # torch's Adam
 
-Array = Any  # jax.Array, or a tracer of one
-Parameters = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Network:
-    """What maps observations to outputs: `actor_critic` gives (logits [B, A], values [B]), `q` gives [B, A]."""
+    """What maps observations to outputs: `actor_critic` gives logits and a value, `q` the values of actions."""
 
     kind: Literal["actor_critic", "q"]
     num_actions: int
@@ -76,25 +73,13 @@ class Network:
             parts.append(count.ravel())
         return np.concatenate(parts)
 
-    def unpacked(self, theta: Array) -> Parameters:
+    def unpacked(self, theta: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
         parameters, start = {}, 0
         for name, shape in self.shapes.items():
             stop = start + math.prod(shape)
             parameters[name] = theta[start:stop].reshape(shape)
             start = stop
         return parameters
-
-    def packed(self, parameters: Mapping[str, Any]) -> Array:
-        return jnp.concatenate([jnp.ravel(parameters[name]) for name in self.shapes])
-
-    def outputs(self, parameters: Parameters, observations: Array) -> Any:
-        """Flat columns [B, G] to outputs; what images give is computed in `images`."""
-        features = {tower: _mlp(parameters, tower, observations) for tower in self._towers}
-        heads = {
-            tower: feature @ parameters[f"{tower}.out.w"] + parameters[f"{tower}.out.b"]
-            for tower, feature in features.items()
-        }
-        return heads["q"] if self.kind == "q" else (heads["pi"], heads["vf"][:, 0])
 
     def initial(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """Fresh parameters `theta` [n], as Stable-Baselines3 draws it: orthogonal for PPO, torch's own for DQN."""
@@ -213,40 +198,6 @@ def first_parameters(
     """Where each seed starts [B, n]: at parameters of its own, or at those given."""
     drawn = [network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
     return np.stack(drawn).astype(np.float32)
-
-
-class Adam(NamedTuple):
-    """State of the optimiser."""
-
-    first: Array  # [n], mean of gradients
-    second: Array  # [n], mean of squares
-    count: Array  # [], updates so far
-
-
-def adam_start(theta: Array) -> Adam:
-    return Adam(jnp.zeros_like(theta), jnp.zeros_like(theta), jnp.zeros((), jnp.int32))
-
-
-def adam_step(
-    theta: Array, gradient: Array, state: Adam, *, rate: float, epsilon: float, max_norm: float, multiplicity: Array
-) -> tuple[Array, Adam]:
-    """torch's clip_grad_norm_ and Adam. `gradient` is that of one of the parameters that each entry stands for."""
-    norm = jnp.sqrt(jnp.sum(multiplicity * gradient * gradient))
-    gradient = gradient * jnp.minimum(1.0, max_norm / (norm + 1e-6))
-    count = state.count + 1
-    first = BETA_1 * state.first + (1 - BETA_1) * gradient
-    second = BETA_2 * state.second + (1 - BETA_2) * gradient * gradient
-    exponent = count.astype(jnp.float32)
-    correction_1, correction_2 = 1 - BETA_1**exponent, 1 - BETA_2**exponent
-    step = (rate / correction_1) * first / (jnp.sqrt(second) / jnp.sqrt(correction_2) + epsilon)
-    return theta - multiplicity * step, Adam(first, second, count)
-
-
-def _mlp(parameters: Parameters, tower: str, observations: Array) -> Array:
-    hidden = observations
-    for layer in (0, 1):
-        hidden = jax.nn.relu(hidden @ parameters[f"{tower}.{layer}.w"] + parameters[f"{tower}.{layer}.b"])
-    return hidden
 
 
 def _orthogonal(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.float64]:

@@ -5,7 +5,7 @@
 as Stable-Baselines3 computes it (docs/training.md lists what differs). One update is: a rollout of `rollout_length`
 steps in `num_envs` environments, advantages (GAE), `num_epochs` passes over the rollout in minibatches.
 
-Two learners do this: `ppo_flat` with an MLP, in JAX, and `ppo_images` with a CNN, in torch.
+Two learners do this: `ppo_flat` with an MLP, compiled by Numba, and `ppo_images` with a CNN, in torch.
 
 Legend: B seeds, N environments, T steps of a rollout.
 """

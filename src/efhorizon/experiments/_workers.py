@@ -2,7 +2,7 @@
 
 A gridworld's network keeps one core busy and no more, and several small trainings side by side waste less than one on
 all cores. So there are as many workers as cores or tasks, whichever are fewer, and the cores are dealt out among them:
-XLA and numba start as many threads as their process may use cores.
+numba starts as many threads as its process may use cores.
 
 A worker that dies takes one task with it, which is reported; the others go on. If the study itself is killed, its
 workers see their pipe close and end at once: rows that were written stay, the rest is made by the next call.
