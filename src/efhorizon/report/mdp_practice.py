@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from efhorizon.bounds.problem import DEFAULT_MAX_K
 from efhorizon.evaluation._fields import Fields
 from efhorizon.evaluation.records import GORP
 from efhorizon.evaluation.runs import budget
@@ -73,13 +74,12 @@ def commands(entry: Entry) -> list[str]:
     """The commands that make this page's numbers; the name is quoted for the shell."""
     name = shlex.quote(entry.name)
     lines = [] if entry.suite == "gymnasium" else [f"efhorizon build {name}"]
-    lines += [f"efhorizon verify tables/{name}", f"efhorizon analyze {name}"]
+    lines += [f"efhorizon verify tables/{name}", f"efhorizon analyze {name}{_analysis_options(entry)}"]
     for algorithm in dict.fromkeys(setting.algorithm for setting in entry.settings):
         if algorithm not in ALGORITHMS:
             continue
         its = [setting for setting in entry.settings if setting.algorithm == algorithm]
-        options = "" if algorithm == GORP else _training_options(its)
-        lines.append(f"efhorizon train {name} --algo {algorithm}{options}")
+        lines.append(f"efhorizon train {name} --algo {algorithm}{_training_options(its)}")
     return lines
 
 
@@ -87,13 +87,21 @@ def _wall_seconds(row: Mapping[str, Any]) -> float:
     return Fields(row, f"row of {row['id']}").optional_number("wall_seconds") or 0.0
 
 
+def _analysis_options(entry: Entry) -> str:
+    """Those of `efhorizon analyze` that try the same k."""
+    max_k = max((tried.k for tried in entry.analysis.by_k), default=DEFAULT_MAX_K) if entry.analysis else DEFAULT_MAX_K
+    return "" if max_k == DEFAULT_MAX_K else f" --max-k {max_k}"
+
+
 def _training_options(settings: Sequence[Setting]) -> str:
     """Those of `efhorizon train` that repeat the runs of one algorithm."""
+    algorithm, names = settings[0].algorithm, sorted(setting.setting for setting in settings)
+    of_paper = {str(known): sorted(its) for known, its in SETTINGS.items()}
+    chosen = "" if names == of_paper[algorithm] else f" --settings {shlex.quote(','.join(names))}"
+    if algorithm == GORP:  # its seeds and budget are its own
+        return chosen
     seeds = max(len(setting.rows) for setting in settings)
     steps = max(budget(row) for setting in settings for row in setting.rows)
-    names = sorted(setting.setting for setting in settings)
-    of_paper = {str(algorithm): sorted(known) for algorithm, known in SETTINGS.items()}
-    chosen = "" if names == of_paper[settings[0].algorithm] else f" --settings {shlex.quote(','.join(names))}"
     return f" --seeds {seeds} --steps {steps:.0f}{chosen}"
 
 
