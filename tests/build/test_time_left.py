@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from efhorizon.build.explore import Progress
+from efhorizon.build.outlook import progress_line, time_left
 from efhorizon.build.target import catalogue_target
-from efhorizon.commands.building import _estimate
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,24 @@ from efhorizon.commands.building import _estimate
     ],
 )
 def test_time_left_counts_the_states_that_are_to_be_expanded(horizon: int, num_states: int, seconds: int) -> None:
-    progress = Progress(
+    target = catalogue_target("freeway_10_fs30", horizon)
+    assert time_left(target, progress(num_states)) == f"about {seconds} seconds left at this growth"
+
+
+@pytest.mark.parametrize(
+    ("horizon", "expanded"),
+    [
+        (4, "layer 4 of 4, 10 of 15 states"),  # the other 20 are at the horizon
+        (5, "layer 4 of 5, 10 of 35 states"),
+    ],
+)
+def test_states_at_the_horizon_do_not_count(horizon: int, expanded: str) -> None:
+    assert expanded in progress_line(catalogue_target("freeway_10_fs30", horizon), progress(35))
+
+
+def progress(num_states: int) -> Progress:
+    """Ten states of five layers are expanded."""
+    return Progress(
         num_actions=2,
         depth=3,
         num_states=num_states,
@@ -30,5 +47,3 @@ def test_time_left_counts_the_states_that_are_to_be_expanded(horizon: int, num_s
         memory=0,
         layer_starts=(0, 1, 3, 7, 15),
     )
-    target = catalogue_target("freeway_10_fs30", horizon)
-    assert _estimate(target, progress) == f"about {seconds} seconds left at this growth"

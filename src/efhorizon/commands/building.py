@@ -13,6 +13,7 @@ from rich.progress import Progress as Bar
 from rich.progress import SpinnerColumn, TextColumn
 
 from efhorizon.build.explore import Budget, Progress
+from efhorizon.build.outlook import progress_line
 from efhorizon.build.pipeline import BuildResult, Options, build
 from efhorizon.build.target import Target, catalogue_target, gymnasium_target
 from efhorizon.cli import EXIT_BUDGET, EXIT_USAGE, messages, print_json
@@ -53,7 +54,7 @@ def _build_with_progress(target: Target, options: Options) -> BuildResult:
         log = _Log()
 
         def on_progress(progress: Progress) -> None:
-            line = _progress_line(target, progress)
+            line = progress_line(target, progress)
             bar.update(task, description=line)
             log.progress(line)
 
@@ -176,36 +177,3 @@ def _num_workers(given: int | None) -> int:
     if given is not None and given < 1:
         raise EfhorizonError(f"--workers must be at least 1, got {given}")
     return given if given is not None else len(os.sched_getaffinity(0))
-
-
-def _progress_line(target: Target, progress: Progress) -> str:
-    return (
-        f"{target.id}: layer {progress.depth + 1} of {target.horizon}, {progress.num_states:,} states, "
-        f"{progress.pairs_per_second:,.0f} pairs/s, {progress.memory / 2**20:,.0f} MB, {_estimate(target, progress)}"
-    )
-
-
-def _estimate(target: Target, progress: Progress) -> str:
-    """Time that is left if layers go on growing as the last three did."""
-    sizes = [
-        after - before for before, after in zip(progress.layer_starts[:-1], progress.layer_starts[1:], strict=True)
-    ]
-    if len(sizes) < 4 or not progress.num_pairs:
-        return "estimating"
-    growth = (sizes[-1] / max(1, sizes[-4])) ** (1 / 3)
-    to_expand, layer = float(progress.layer_starts[-1]), float(sizes[-1])  # states at the horizon are not expanded
-    num_met = progress.num_states - progress.layer_starts[-1]  # of the next layer, so far
-    for _ in range(target.horizon - len(sizes)):
-        layer, num_met = max(layer * growth, num_met), 0
-        to_expand += layer
-        if to_expand > 1e12:
-            return "will not end at this growth"
-    pairs_left = (to_expand - progress.num_expanded) * progress.num_actions
-    return f"about {_duration(pairs_left / progress.pairs_per_second)} left at this growth"
-
-
-def _duration(seconds: float) -> str:
-    for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.0f} {unit}"
-    return f"{seconds:.0f} seconds"

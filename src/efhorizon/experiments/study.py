@@ -20,6 +20,7 @@ from typing import Any, Literal
 from efhorizon._files import write_json
 from efhorizon._version import __version__
 from efhorizon.build.explore import Progress
+from efhorizon.build.outlook import progress_line
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import Target
 from efhorizon.experiments._failures import reason_of
@@ -203,10 +204,7 @@ class _Study:
             return note("left out", "a shorter horizon of the same game was left out")
 
         def on_progress(progress: Progress) -> None:
-            self._watcher.progress(
-                f"{target.id}: layer {progress.depth + 1} of {target.horizon}, {progress.num_states:,} states, "
-                f"{progress.pairs_per_second:,.0f} pairs/s"
-            )
+            self._watcher.progress(progress_line(target, progress))
 
         options = Options(out=plan.tables, num_workers=plan.num_workers, budget=plan.budget)
         result = build(target, options, on_progress=on_progress, on_message=self._watcher.progress)
