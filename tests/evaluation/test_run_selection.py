@@ -86,6 +86,12 @@ def test_a_setting_that_is_still_being_run_does_not_count() -> None:
     assert selected([*whole, *more])[0] == sorted([*whole, *more], key=lambda each: each["setting"])
 
 
+def test_what_had_another_budget_may_have_fewer_seeds() -> None:
+    gridworld = [row("a", setting=setting, seed=seed) for setting in ("first", "second") for seed in range(3)]
+    images = [row("b", setting="first", protocol={"max_steps": 10})]
+    assert selected([*gridworld, *images], a="f1", b="f1") == ([*gridworld, *images], ())
+
+
 def test_rows_of_another_table_or_of_no_analysis_are_left_out() -> None:
     stale = row("a", provenance={"table_fingerprint": "f0"})
     assert selected([stale]) == ([], ("1 row made on another table than the one analyzed: left out",))

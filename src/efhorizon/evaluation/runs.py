@@ -20,6 +20,7 @@ TABLE_BACKEND = "table"
 STARTS = ("exploration_policy", "initial")  # hyperparameters that say what a run started from, by a digest
 SHORTEST_DIGEST = 8  # as in the names of settings
 Row = Mapping[str, Any]
+SettingKey = tuple[str, str, str, str]  # MDP, algorithm, backend, setting
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,12 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
     A row of another table than the one that was analyzed does not count. Where a setting was run again with other code
     or another budget, the rows of one version count and no mixture: that with the largest budget, then the most seeds,
     then the newest, so that the choice never depends on the order of files. A setting with fewer seeds than most of its
-    algorithm is still being run, and the seeds that finish first are no fair sample: it does not count yet. Rows of
-    Stable-Baselines3 count only for an MDP and algorithm without rows on the table.
+    algorithm and budget is still being run, and the seeds that finish first are no fair sample: it does not count yet.
+    Rows of Stable-Baselines3 count only for an MDP and algorithm without rows on the table.
     """
     named = [(name, row) for row in rows if (name := mdp_of(row, fingerprints)) is not None]
     current = [(name, row) for name, row in named if _is_of_table(row, fingerprints[name])]
-    settings: dict[tuple[str, str, str, str], list[Row]] = defaultdict(list)
+    settings: dict[SettingKey, list[Row]] = defaultdict(list)
     for name, row in current:
         settings[name, row["algorithm"], row["backend"], row["setting"]].append(row)
     newest = {key: _one_version(own) for key, own in sorted(settings.items())}
@@ -88,7 +89,7 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
     whole = {
         (*key, seed): row
         for key, own in newest.items()
-        if len(own) >= usual[key[1], key[2]]
+        if len(own) >= usual[_kind(key, own)]
         for seed, row in own.items()
     }
     on_table = {key[:2] for key, row in whole.items() if row["backend"] == TABLE_BACKEND}
@@ -143,12 +144,18 @@ def _one_version(rows: Sequence[Row]) -> dict[int, Row]:
     return dict(sorted(versions[best].items()))
 
 
-def _usual_seeds(settings: Mapping[tuple[str, str, str, str], Mapping[int, Row]]) -> dict[tuple[str, str], int]:
-    """The number of seeds that most settings have, by algorithm and backend; the smaller of two equally frequent."""
-    numbers: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for (_, algorithm, backend, _), rows in settings.items():
-        numbers[algorithm, backend].append(len(rows))
-    return {key: min(statistics.multimode(found)) for key, found in numbers.items()}
+def _usual_seeds(settings: Mapping[SettingKey, Mapping[int, Row]]) -> dict[tuple[str, str, float], int]:
+    """The number of seeds that most settings of a kind have; the smaller of two equally frequent."""
+    numbers: dict[tuple[str, str, float], list[int]] = defaultdict(list)
+    for key, rows in settings.items():
+        numbers[_kind(key, rows)].append(len(rows))
+    return {kind: min(statistics.multimode(found)) for kind, found in numbers.items()}
+
+
+def _kind(key: SettingKey, rows: Mapping[int, Row]) -> tuple[str, str, float]:
+    """Settings that are run with equally many seeds: images, say, may have had fewer timesteps and fewer seeds."""
+    _, algorithm, backend, _ = key
+    return algorithm, backend, budget(next(iter(rows.values())))
 
 
 def _preference(rows: Mapping[int, Row]) -> tuple[Any, ...]:
