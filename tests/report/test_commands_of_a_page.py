@@ -20,10 +20,10 @@ def entry(content: dict[str, Any], runs: list[dict[str, Any]]) -> Entry:
     return Entry(NAME, "atari", None, analysis_of(NAME, content), tuple(settings_of(runs)))
 
 
-def study(num_seeds: int = 2) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def study() -> tuple[dict[str, Any], list[dict[str, Any]]]:
     rng = np.random.default_rng(1)
     content = analysis(NAME, "atari", 0, rng)
-    return content, rows(content, Shape(num_seeds=num_seeds), rng)
+    return content, rows(content, Shape(num_seeds=2), rng)
 
 
 def test_what_is_the_default_is_not_said() -> None:

@@ -25,7 +25,7 @@ def time_left(target: Target, progress: Progress) -> str:
     if len(sizes) < 4 or not progress.num_pairs:
         return "estimating"
     growth = (sizes[-1] / max(1, sizes[-4])) ** (1 / 3)
-    to_expand, layer = float(progress.layer_starts[-1]), float(sizes[-1])
+    to_expand, layer = float(progress.layer_starts[-1]), float(sizes[-1])  # states at the horizon are not expanded
     num_met = progress.num_states - progress.layer_starts[-1]  # of the next layer, so far
     for _ in range(target.horizon - len(sizes)):
         layer, num_met = max(layer * growth, num_met), 0

@@ -89,7 +89,8 @@ def _wall_seconds(row: Mapping[str, Any]) -> float:
 
 def _analysis_options(entry: Entry) -> str:
     """Those of `efhorizon analyze` that try the same k."""
-    max_k = max((tried.k for tried in entry.analysis.by_k), default=DEFAULT_MAX_K) if entry.analysis else DEFAULT_MAX_K
+    tried = () if entry.analysis is None else entry.analysis.by_k
+    max_k = max((each.k for each in tried), default=DEFAULT_MAX_K)
     return "" if max_k == DEFAULT_MAX_K else f" --max-k {max_k}"
 
 
