@@ -27,8 +27,8 @@ def test_time_left_counts_the_states_that_are_to_be_expanded(horizon: int, num_s
 @pytest.mark.parametrize(
     ("horizon", "expanded"),
     [
-        (4, "layer 4 of 4, 10 of 15 states"),  # the other 20 are at the horizon
-        (5, "layer 4 of 5, 10 of 35 states"),
+        (4, "10 of 15 states expanded"),  # the other 20 are at the horizon
+        (5, "10 of 35 states expanded"),
     ],
 )
 def test_states_at_the_horizon_do_not_count(horizon: int, expanded: str) -> None:

@@ -9,11 +9,11 @@ _NEVER = 1e12  # states
 
 
 def progress_line(target: Target, progress: Progress) -> str:
-    """Where a search stands, in one line."""
+    """Where a search stands, in one line; what matters most comes first, since a narrow terminal shows no more."""
     return (
-        f"{target.id}: layer {progress.depth + 1} of {target.horizon}, "
+        f"{target.id}: layer {progress.depth + 1} of {target.horizon}, {time_left(target, progress)}, "
         f"{progress.num_expanded:,} of {_num_to_expand(target, progress):,} states expanded, "
-        f"{progress.pairs_per_second:,.0f} pairs/s, {progress.memory / 2**20:,.0f} MB, {time_left(target, progress)}"
+        f"{progress.pairs_per_second:,.0f} pairs/s, {progress.memory / 2**20:,.0f} MB"
     )
 
 
