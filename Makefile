@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo study test test-all lint install clean
+.PHONY: demo study test test-all lint same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -21,6 +21,10 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# The answer to the question of tests/test_behaviour.py: the source changed, what it computes did not.
+same-behaviour: install
+	$(BIN)/python tests/behaviour.py --confirm
 
 install: .venv/installed
 

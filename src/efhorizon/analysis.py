@@ -23,6 +23,8 @@ from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.planning.sweeps import Witness
 from efhorizon.planning.values import worst_values
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 _MAX_JSON_BITS = 13_000  # Python refuses to write integers of more than 4300 digits
 
 

@@ -8,7 +8,6 @@ import pytest
 pytest.importorskip("torch")
 
 from efhorizon.agents.observations import merged_columns
-from efhorizon.experiments.run import SAME_BEHAVIOUR, source_of
 
 
 @pytest.mark.parametrize("num_observations", [1, 5, 300])
@@ -25,10 +24,3 @@ def test_columns_are_merged_in_the_order_of_their_numbers(num_observations: int,
     expected = np.where(is_used, np.cumsum(is_used) - 1, -1)[groups.reshape(-1)]
     np.testing.assert_array_equal(merged.groups, expected)
     assert (merged.groups[20:25] == -1).all()
-
-
-def test_only_the_present_code_is_said_to_behave_like_an_earlier_one() -> None:
-    """Whoever changes the code says anew whether rows stay the same, or takes the line out."""
-    assert set(SAME_BEHAVIOUR) <= {
-        source_of(f"{algorithm} {network}") for algorithm in ("ppo", "dqn") for network in ("dense", "image")
-    }

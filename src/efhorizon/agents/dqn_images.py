@@ -21,6 +21,8 @@ from efhorizon.agents.networks import first_parameters, network_for
 from efhorizon.agents.observations import ObservedTable
 from efhorizon.planning.policies import ExplorationPolicy
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 
 class ImageLearners:
     """The learners of several seeds; see `dqn.Learners`."""

@@ -23,6 +23,8 @@ from efhorizon.agents._runs import Runs, Task, check_positive, num_sequences, ta
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 
 def gorp(
     mdp: TabularMDP,

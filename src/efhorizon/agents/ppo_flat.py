@@ -39,6 +39,8 @@ from efhorizon.agents.networks import HIDDEN, first_parameters, network_for
 from efhorizon.agents.observations import ObservedTable
 from efhorizon.agents.ppo import PPOSettings, Report
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 _STEPS_A_CALL = 10_240  # timesteps between looks at the results: about one evaluation
 _BITS = 2**31
 _TINY = np.float32(1e-8)  # Stable-Baselines3's guard where advantages are normalised

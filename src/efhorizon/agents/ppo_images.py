@@ -20,6 +20,8 @@ from efhorizon.agents.networks import network_for
 from efhorizon.agents.observations import ObservedTable
 from efhorizon.agents.ppo import PPOSettings, Report
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 Floats = NDArray[np.float32]
 
 

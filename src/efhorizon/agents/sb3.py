@@ -27,6 +27,8 @@ from efhorizon.envs.base import MissingExtraError
 from efhorizon.envs.bridge import BridgeEnv
 from efhorizon.planning.policies import ExplorationPolicy
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 
 class ExploringActions(gymnasium.spaces.Discrete):
     """Actions that are drawn as an exploration policy says: Stable-Baselines3 takes its random actions from here."""

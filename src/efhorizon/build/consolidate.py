@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from efhorizon import _graph
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 Rule = Literal["paper", "coarsest", "none"]
 
 

@@ -17,6 +17,8 @@ from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.build.search import Search
 from efhorizon.envs.base import Simulator
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 _SECONDS_A_COMMIT = 2.0
 _SECONDS_A_BATCH = 0.1
 _SECONDS_A_REPORT = 0.1

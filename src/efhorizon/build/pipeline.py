@@ -12,25 +12,21 @@ from typing import Any, Literal
 import numpy as np
 
 from efhorizon._version import __version__
+from efhorizon.build import consolidate, explore
 from efhorizon.build.consolidate import Rule
-from efhorizon.build.explore import Budget, Outcome, Progress, begin, explore
+from efhorizon.build.explore import Budget, Outcome, Progress, begin
 from efhorizon.build.search import Search
 from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import verify
 from efhorizon.envs.base import SimulatorError
-from efhorizon.envs.specification import SimulatorSpec, code_digest, spec_digest
+from efhorizon.envs.specification import SimulatorSpec, spec_digest
 from efhorizon.errors import EfhorizonError
+from efhorizon.io.behaviour import version_name
 from efhorizon.mdp import TabularMDP, load
 from efhorizon.pictures import screen_format
 from efhorizon.planning.optimal import return_range
 
-_TABLE_CODE = (
-    "efhorizon.build.consolidate",
-    "efhorizon.build.table",
-    "efhorizon.build.explore",
-    "efhorizon.build.expand",
-)
 _PROBE_ROLLOUTS, _PROBE_STEPS = 3, 10
 _STOCHASTIC_PROBE_STEPS = 50
 
@@ -90,7 +86,7 @@ def build(
     simulator.close()
     search = Search(folder)
     try:
-        outcome = explore(
+        outcome = explore.explore(
             search,
             target.horizon,
             spec,
@@ -149,7 +145,7 @@ def _stored_table(
         "horizon": target.horizon,
         "rule": options.rule,
         "ignore_screens": options.ignore_screens,
-        "code": code_digest(_TABLE_CODE),
+        "code": version_name("table", explore.BEHAVIOUR, consolidate.BEHAVIOUR),
     }
     stored = _matching(path, inputs, verified=options.verify_episodes > 0)
     if stored is not None:

@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 from efhorizon.envs._ntsc_palette import PALETTE
 from efhorizon.envs.base import MissingExtraError, Screen, SimulatorError, Transition
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 RANDOM_SEED = 0
 SYSTEM_RANDOM_SEED = 4753849  # fills the console's memory at power-on; ALE's default, which the published tables used
 FINAL_NOOP_FRAMES = 200  # Appendix E.1: Skiing counts missed gates late, so its last step plays on

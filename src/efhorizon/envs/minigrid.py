@@ -28,6 +28,8 @@ from numpy.typing import NDArray
 from efhorizon.envs.base import MissingExtraError, Screen, SimulatorError, Transition
 from efhorizon.envs.shaping import HEADINGS, TENTHS, Potential
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 SEED = 0  # of the layout, as in the published tables
 NAVIGATION_ACTIONS = 3  # left, right, forward: all there is to do in an empty room
 ACTIONS = 6  # and pickup, drop, toggle; MiniGrid's seventh action, `done`, never does anything

@@ -18,6 +18,8 @@ import numpy as np
 
 from efhorizon.envs.base import MissingExtraError, Screen, SimulatorError, Transition
 
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
 Difficulty = Literal["easy", "hard", "exploration"]
 
 RAND_SEED = 0

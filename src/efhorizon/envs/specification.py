@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import importlib
-import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Any
 
 from efhorizon import catalog
 from efhorizon.envs.base import Simulator, SimulatorError
+from efhorizon.io.behaviour import version_name
 
-# suite -> modules whose code decides what a state or a reward is, and packages that they run on
+# suite -> module of its simulator, and packages that it runs on
 _MODULES = {
-    "atari": ("efhorizon.envs.atari", "efhorizon.envs.replay"),
-    "procgen": ("efhorizon.envs.procgen", "efhorizon.envs.replay"),
-    "minigrid": ("efhorizon.envs.minigrid", "efhorizon.envs.shaping"),
-    "gymnasium": ("efhorizon.envs.gymnasium_adapter",),
+    "atari": "efhorizon.envs.atari",
+    "procgen": "efhorizon.envs.procgen",
+    "minigrid": "efhorizon.envs.minigrid",
+    "gymnasium": "efhorizon.envs.gymnasium_adapter",
 }
 _PACKAGES = {
     "atari": ("ale-py",),
@@ -56,7 +54,7 @@ class SimulatorSpec:
             "arguments": dict(self.arguments),
             "replay": self.replay,
             "packages": {name: metadata.version(name) for name in _PACKAGES[self.suite]},
-            "code": code_digest(_MODULES[self.suite]),
+            "code": version_name(self.suite, import_module(_MODULES[self.suite]).BEHAVIOUR),
             "rom_md5": getattr(simulator, "rom_md5", None),
         }
 
@@ -103,24 +101,6 @@ def spec_of(entry: catalog.Entry) -> SimulatorSpec:
 def gymnasium_spec(env_id: str, arguments: Mapping[str, Any] | None = None) -> SimulatorSpec:
     """The simulator of any registered Gymnasium environment."""
     return SimulatorSpec("gymnasium", {"env_id": env_id, "arguments": dict(arguments or {})})
-
-
-def code_digest(modules: tuple[str, ...]) -> str:
-    """A hash of what modules do: comments, docstrings and layout do not count."""
-    digest = hashlib.sha256()
-    for name in modules:
-        tree = ast.parse(inspect.getsource(importlib.import_module(name)))
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if (
-                isinstance(body, list)
-                and body
-                and isinstance(body[0], ast.Expr)
-                and isinstance(body[0].value, ast.Constant)
-            ):
-                del body[0]
-        digest.update(ast.dump(tree).encode())
-    return digest.hexdigest()[:16]
 
 
 def spec_digest(provenance: Mapping[str, Any]) -> str:

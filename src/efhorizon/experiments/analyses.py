@@ -11,33 +11,29 @@ made again. Its file is written last, so an analysis that is there has its pictu
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import json
-import pkgutil
 import platform
 import time
 from collections.abc import Mapping
-from functools import cache
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon import bounds, planning
 from efhorizon._files import write_json, written_aside
 from efhorizon._png import encoded_png
 from efhorizon._version import __version__
-from efhorizon.analysis import Analysis, analysis_of
+from efhorizon.analysis import BEHAVIOUR, Analysis, analysis_of
 from efhorizon.bounds._choice import TooManySequencesError, choices_at
 from efhorizon.bounds.problem import DEFAULT_MAX_K, Problem, problem
 from efhorizon.bounds.registry import Bound, registered_bounds
-from efhorizon.envs.specification import code_digest
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.experiments._action_names import action_names
 from efhorizon.experiments._scenes import optimal_episode, shrunk, sprite_sheet
+from efhorizon.io.behaviour import is_version, source_digest, version_name
 from efhorizon.mdp import TabularMDP
 from efhorizon.pictures import picture
 from efhorizon.planning.returns import NoLatticeError, return_laws
@@ -47,12 +43,6 @@ FORMAT, FORMAT_VERSION = "efhorizon-analysis", 1
 MAX_BYTES = 64 << 20  # of an analysis file; the largest ones have a few hundred kilobytes
 MAX_BINS = 60  # of a histogram
 _MAX_LAW_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
-_OWN_CODE = (
-    "efhorizon.analysis",
-    "efhorizon.experiments.analyses",
-    "efhorizon.experiments._scenes",
-    "efhorizon.experiments._action_names",
-)
 
 
 def analysis_path(results: Path, name: str) -> Path:
@@ -80,7 +70,9 @@ def current_analysis(results: Path, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX
     inputs = _inputs(mdp, max_k)
     if not isinstance(provenance, dict) or None in inputs["bounds"].values():
         return None
-    if any(provenance.get(key) != value for key, value in inputs.items()):
+    if not is_version(provenance.get("code"), "analysis", BEHAVIOUR):
+        return None
+    if any(provenance.get(key) != value for key, value in inputs.items() if key != "code"):
         return None
     return content if _has_pictures(results, content) else None
 
@@ -196,22 +188,10 @@ def _inputs(mdp: TabularMDP, max_k: int) -> dict[str, Any]:
     return {
         "table_fingerprint": mdp.fingerprint(),
         "table_inputs": mdp.metadata.get("inputs"),  # screens are no part of the fingerprint
-        "code": _analysis_code(),
+        "code": version_name("analysis", BEHAVIOUR),
         "settings": {"max_k": max_k, "gamma": 1.0, "exploration": "uniform"},
         "bounds": {bound.name: _bound_digest(bound) for bound in registered_bounds()},
     }
-
-
-@cache
-def _analysis_code() -> str:
-    """The code as it was when it was first asked for, whatever is edited while it runs."""
-    packages = (planning, bounds)
-    found = [f"{package.__name__}.{module.name}" for package in packages for module in _modules(package)]
-    return code_digest((*sorted(found), *_OWN_CODE))
-
-
-def _modules(package: Any) -> list[pkgutil.ModuleInfo]:
-    return list(pkgutil.iter_modules(package.__path__))
 
 
 def _bound_digest(bound: Bound) -> str | None:
@@ -220,9 +200,7 @@ def _bound_digest(bound: Bound) -> str | None:
     if module.startswith("efhorizon."):
         return "built in"
     try:
-        if module != "__main__":
-            return code_digest((module,))
-        return hashlib.sha256(inspect.getsource(bound.function).encode()).hexdigest()[:16]
+        return source_digest(inspect.getsource(bound.function if module == "__main__" else import_module(module)))
     except (OSError, TypeError, ImportError):
         return None
 

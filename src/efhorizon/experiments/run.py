@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache, lru_cache
-from importlib import metadata
+from functools import lru_cache
+from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,11 @@ from efhorizon.agents.observations import ObservedTable, UntrainableTableError, 
 from efhorizon.agents.pretrained import Start, check_parameters
 from efhorizon.agents.protocol import Protocol, RunRecord, RunResult
 from efhorizon.envs.base import MissingExtraError
-from efhorizon.envs.specification import code_digest
 from efhorizon.errors import EfhorizonError
 from efhorizon.experiments import sweep
 from efhorizon.experiments._rates import network_of
 from efhorizon.experiments.records import Results, Row, RunKey
+from efhorizon.io.behaviour import version_name
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import optimal_plan
 from efhorizon.planning.policies import InvalidPolicyError
@@ -35,20 +35,13 @@ from efhorizon.tables import load_table
 
 __all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "load_table", "run_task", "tasks"]
 
-_ON_TABLES = ("networks", "observations", "protocol")
-_ON_FLAT = ("flat", "_kernels", "_runs", *_ON_TABLES)
-_ON_IMAGES = ("images", *_ON_TABLES)
-_MODULES = {  # whose code decides what a run does
-    "ppo dense": ("ppo", "ppo_flat", *_ON_FLAT),
-    "ppo image": ("ppo", "ppo_images", *_ON_IMAGES),
-    "dqn dense": ("dqn", "dqn_flat", *_ON_FLAT),
-    "dqn image": ("dqn", "dqn_images", "dqn_flat", "_kernels", "_runs", *_ON_IMAGES),
-    "sb3": ("sb3", "observations", "protocol"),
-    "gorp": ("gorp", "gorp_search", "_kernels", "_runs"),
-}
-SAME_BEHAVIOUR = {  # a version of the code: an earlier one that makes the same rows, to the last bit, which still count
-    "477f8c76246bfadf": "c8f3826f9cb07d92",  # DQN, flat: shares its network with PPO's
-    "1713498907b990a8": "327ccd285fa590f4",  # PPO, images: what was in JAX is gone
+_LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row still counts
+    "ppo dense": "efhorizon.agents.ppo_flat",
+    "ppo image": "efhorizon.agents.ppo_images",
+    "dqn dense": "efhorizon.agents.dqn_flat",
+    "dqn image": "efhorizon.agents.dqn_images",
+    "sb3": "efhorizon.agents.sb3",
+    "gorp": "efhorizon.agents.gorp",
 }
 _PACKAGES = {
     "ppo dense": ("numba", "scipy"),
@@ -106,7 +99,7 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """What runs: a key of `_MODULES`."""
+        """What runs: a key of `_LEARNERS`."""
         if self.algorithm == "gorp":
             return "gorp"
         if self.backend == "sb3":
@@ -115,9 +108,8 @@ class Task:
 
     @property
     def code(self) -> str:
-        """The version of the code that a row depends on: the first that behaves like the present one."""
-        source = source_of(self.kind)
-        return SAME_BEHAVIOUR.get(source, source)
+        """The version of the learner, on which a row depends."""
+        return version_name(self.kind, import_module(_LEARNERS[self.kind]).BEHAVIOUR)
 
     def key(self, seed: int) -> RunKey:
         return RunKey(
@@ -318,7 +310,6 @@ def _row(task: Task, key: RunKey, result: RunResult, optimal_return: float) -> R
             "efhorizon": __version__,
             "made": datetime.now(UTC).isoformat(timespec="seconds"),
             "code": key.code,
-            "source": source_of(task.kind),
             "packages": {name: metadata.version(name) for name in ("numpy", *_PACKAGES[task.kind])},
             "python": platform.python_version(),
             "machine": platform.machine(),
@@ -336,13 +327,6 @@ def _observed(mdp: TabularMDP) -> ObservedTable:
         _observed_tables.clear()
         known = _observed_tables[id(mdp)] = (mdp, observed_table(mdp))
     return known[1]
-
-
-@cache
-def source_of(kind: str) -> str:
-    """The code as it was when it was first asked for, whatever is edited while it runs."""
-    live = ("efhorizon.envs.bridge",) if kind == "sb3" else ()
-    return code_digest((*(f"efhorizon.agents.{name}" for name in _MODULES[kind]), *live))
 
 
 @lru_cache(maxsize=4)  # one table has several settings and seeds; more entries would keep old tables in memory
