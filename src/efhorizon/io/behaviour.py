@@ -34,12 +34,28 @@ _FIRST_VERSIONS = {
 
 # Digests of the sources that made the published analyses (data/study); all of them count as the first version.
 _FIRST_ANALYSES = frozenset(
-    """
-    007c56efa5efa761 0a581f33c1331146 1587f01c4dda96cf 24765a7a615fef68 2906617b249a621b 29752e9785d894bc
-    40b840cf786d88d5 41b0252bd72f0169 4453ec2ceb0444ce 465104cbd792af82 4ea10117d0940724 657b85e12b94c8a4
-    6ffcb33fd70f3d18 91e45700fe103bca 95e89459828a1fd8 a80ae88b50c1e819 b3487711ea199ebd b992dc0fe3d7c38c
-    fd48c8f18c3d1b38 fe8195afa86a710a
-    """.split()
+    (
+        "007c56efa5efa761",
+        "0a581f33c1331146",
+        "1587f01c4dda96cf",
+        "24765a7a615fef68",
+        "2906617b249a621b",
+        "29752e9785d894bc",
+        "40b840cf786d88d5",
+        "41b0252bd72f0169",
+        "4453ec2ceb0444ce",
+        "465104cbd792af82",
+        "4ea10117d0940724",
+        "657b85e12b94c8a4",
+        "6ffcb33fd70f3d18",
+        "91e45700fe103bca",
+        "95e89459828a1fd8",
+        "a80ae88b50c1e819",
+        "b3487711ea199ebd",
+        "b992dc0fe3d7c38c",
+        "fd48c8f18c3d1b38",
+        "fe8195afa86a710a",
+    )
 )
 
 
