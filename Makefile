@@ -24,7 +24,7 @@ lint: install
 
 # The answer to the question of tests/test_behaviour.py: the source changed, what it computes did not.
 same-behaviour: install
-	$(BIN)/python tests/behaviour.py --confirm
+	$(BIN)/python tests/support/behaviour.py --confirm
 
 install: .venv/installed
 

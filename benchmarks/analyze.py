@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from efhorizon import TabularMDP
-from efhorizon.bounds.problem import problem
 from efhorizon.planning.optimal import optimal_plan
+from efhorizon.planning.problem import problem
 from efhorizon.planning.timeline import timeline
 from efhorizon.planning.values import optimal_values
 
@@ -158,7 +158,7 @@ def in_its_own_process(num_states: int, max_k: int) -> dict[str, float]:
 
 
 def layered_analysis(num_states: int, max_k: int) -> dict[str, float]:
-    from efhorizon.analysis import analysis_of
+    from efhorizon.bounds.analysis import analysis_of
 
     analysis_of(problem(layered_mdp(1000), max_k=max_k, exact=False))  # compiles
     mdp = layered_mdp(num_states)

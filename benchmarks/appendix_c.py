@@ -21,9 +21,9 @@ from scipy.optimize import linprog
 from scipy.special import bdtr
 
 from efhorizon import TabularMDP
-from efhorizon.bounds import _failure
-from efhorizon.bounds._choice import Choices, choices
-from efhorizon.bounds._failure_bound import FailureBound
+from efhorizon.bounds.appendix_c import failure as kernels
+from efhorizon.bounds.appendix_c.failure_bound import FailureBound
+from efhorizon.gorp.decisions import Choices, choices
 from efhorizon.planning.returns import ReturnMoments, return_moments
 from efhorizon.planning.timeline import timeline
 
@@ -78,13 +78,13 @@ def linear_programs(options: Choices, boxes: list[Box]) -> NDArray[np.float64]:
 
 def knapsacks(options: Choices, boxes: list[Box]) -> NDArray[np.float64]:
     num_choices, num_actions = options.following.shape
-    lower, upper = np.zeros((2, num_choices, _failure.NUM_METHODS, num_actions))
+    lower, upper = np.zeros((2, num_choices, kernels.NUM_METHODS, num_actions))
     lower[:, 0], upper[:, 0] = (np.array(side) for side in zip(*boxes, strict=True))
-    cap = np.full((num_choices, _failure.NUM_METHODS), 2.0)
+    cap = np.full((num_choices, kernels.NUM_METHODS), 2.0)
     cap[:, 0] = 1.0
     failure, used = np.zeros(num_choices), np.zeros(num_choices, np.int64)
     chances = np.zeros((num_choices, num_actions))
-    _failure.failure_recursion(0, options.following, lower, upper, cap, failure, used, chances)
+    kernels.failure_recursion(0, options.following, lower, upper, cap, failure, used, chances)
     return failure
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import mannwhitneyu
 
-from efhorizon.experiments.records import Results
-from efhorizon.experiments.run import load_table, run_task, tasks
+from efhorizon.study.records import Results
+from efhorizon.study.run import load_table, run_task, tasks
 
 NAMES = (
     "MiniGrid-Empty-5x5-v0",

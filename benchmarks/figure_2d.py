@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from efhorizon import load
-from efhorizon.analysis import Analysis, analyze
+from efhorizon.bounds.analysis import Analysis, analyze
 
 NAME = "freeway_50_fs30"
 PAPER_Q, PAPER_OPTIMAL_Q, PAPER_TIMESTEP, PAPER_HORIZON = (0.118, 0.136, 0.116), (4, 5, 4), 10, 10.2

@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 
 from efhorizon import load
-from efhorizon.bounds._choice import choices
-from efhorizon.bounds._choice_exact import GreedyChoices
-from efhorizon.bounds._forward_choices import ForwardChoices
-from efhorizon.bounds._forward_success import Success
-from efhorizon.bounds._goal_choices import GoalChoices
-from efhorizon.bounds.problem import Problem, problem
+from efhorizon.gorp.backward import GreedyChoices
+from efhorizon.gorp.decisions import choices
+from efhorizon.gorp.forward import ForwardChoices
+from efhorizon.gorp.goal import GoalChoices
+from efhorizon.gorp.success import Success
+from efhorizon.planning.problem import Problem, problem
 from efhorizon.planning.returns import return_laws
 
 TURNS = 2

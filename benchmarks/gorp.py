@@ -20,8 +20,8 @@ import numba
 import numpy as np
 
 from efhorizon import TabularMDP, catalog
-from efhorizon.agents.gorp import gorp
-from efhorizon.agents.live_gorp import live_environment, live_gorp
+from efhorizon.agents.live.gorp import live_environment, live_gorp
+from efhorizon.agents.tabular.gorp import gorp
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
 

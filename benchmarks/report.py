@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
 
 from synthetic_study import Shape, write_study  # type: ignore[import-not-found]
 
-from efhorizon.report import write_report
+from efhorizon.render.html import write_report
 
 SECONDS, FRONT_PAGE_BYTES = 60, 3_000_000  # what a report may take
 

@@ -25,13 +25,13 @@ from pathlib import Path
 
 import torch
 
-from efhorizon.agents import dqn, ppo, sb3
-from efhorizon.agents.dqn import DQNSettings
-from efhorizon.agents.observations import ObservedTable, observed_table
-from efhorizon.agents.ppo import PPOSettings
-from efhorizon.agents.protocol import Protocol, RunRecord
-from efhorizon.experiments.run import load_table
-from efhorizon.experiments.sweep import discount
+from efhorizon.agents.deep import dqn, ppo, sb3
+from efhorizon.agents.deep.dqn import DQNSettings
+from efhorizon.agents.deep.observations import ObservedTable, observed_table
+from efhorizon.agents.deep.ppo import PPOSettings
+from efhorizon.agents.deep.protocol import Protocol, RunRecord
+from efhorizon.study.run import load_table
+from efhorizon.study.sweep import discount
 
 CASES = {  # name: algorithm, MDP, seeds on the table, wanted ratio
     "ppo": ("ppo", "MiniGrid-Empty-8x8-v0", 5, 30.0),

@@ -1,4 +1,4 @@
-"""Shared fixtures; the folder is on the path so that worker processes find the toy modules."""
+"""Shared fixtures; `support` is on the path, for worker processes too, so that all tests find its modules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "support"))
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ def test_every_change_of_a_component_was_answered() -> None:
 @pytest.mark.parametrize(
     ("module", "asked"),
     [
-        ("agents/ppo_flat.py", "efhorizon.agents.ppo_flat"),  # a learner
-        ("planning/_layer_kernels.py", "efhorizon.analysis"),  # a kernel
+        ("agents/deep/ppo_flat.py", "efhorizon.agents.deep.ppo_flat"),  # a learner
+        ("planning/_layer_kernels.py", "efhorizon.bounds.analysis"),  # a kernel
         ("build/expand.py", "efhorizon.build.explore"),  # the explorer
     ],
 )

@@ -6,23 +6,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from efhorizon._version import __version__
+from efhorizon.agents.live.bridge_env import BridgeEnv, register_environments
 from efhorizon.catalog import Entry, UnknownNameError, entries, entry
-from efhorizon.envs.base import MissingExtraError, Simulator, SimulatorError, Transition
-from efhorizon.envs.bridge import BridgeEnv, register_environments
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.mdp import TabularMDP, load
+from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorError, Transition
 
 if TYPE_CHECKING:
-    from efhorizon import examples
-    from efhorizon.analysis import Analysis, analyze
+    from efhorizon.bounds import examples
+    from efhorizon.bounds.analysis import Analysis, analyze
     from efhorizon.bounds.registry import sample_complexity_bound
 
 register_environments()
 
 _LATER = {  # what compiles numba kernels is imported when it is first asked for
-    "Analysis": "efhorizon.analysis",
-    "analyze": "efhorizon.analysis",
-    "examples": "efhorizon.examples",
+    "Analysis": "efhorizon.bounds.analysis",
+    "analyze": "efhorizon.bounds.analysis",
+    "examples": "efhorizon.bounds.examples",
     "sample_complexity_bound": "efhorizon.bounds.registry",
 }
 
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'efhorizon' has no attribute {name!r}")
     module = import_module(_LATER[name])
-    return module if _LATER[name] == f"efhorizon.{name}" else getattr(module, name)
+    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
 
 
 __all__ = [

@@ -121,7 +121,7 @@ def _add_list(commands: Any) -> None:
     parser = _command(
         commands,
         "list",
-        "listing",
+        "list",
         "list the environments that can be built by name",
         "efhorizon list --suite minigrid",
     )
@@ -132,7 +132,7 @@ def _add_build(commands: Any) -> None:
     parser = _command(
         commands,
         "build",
-        "building",
+        "build",
         "turn an environment into an exact table",
         "efhorizon build pong_20_fs30 --workers 2 --max-minutes 30",
     )
@@ -191,7 +191,7 @@ def _add_verify(commands: Any) -> None:
     parser = _command(
         commands,
         "verify",
-        "verifying",
+        "verify",
         "replay a table against a fresh environment",
         "efhorizon verify tables/freeway_10_fs30 --episodes 100",
     )
@@ -205,7 +205,7 @@ def _add_export(commands: Any) -> None:
     parser = _command(
         commands,
         "export",
-        "exporting",
+        "export",
         "write a table as a BRIDGE npz, the published layout",
         "efhorizon export tables/freeway_10_fs30 freeway.npz",
     )
@@ -219,7 +219,7 @@ def _add_show(commands: Any) -> None:
     parser = _command(
         commands,
         "show",
-        "showing",
+        "show",
         "describe a table and save its start screen",
         "efhorizon show tables/freeway_10_fs30",
     )
@@ -233,7 +233,7 @@ def _add_analyze(commands: Any) -> None:
     parser = _command(
         commands,
         "analyze",
-        "analyzing",
+        "analyze",
         "tell how hard a table is for RL, and why",
         "efhorizon analyze tables/freeway_10_fs30 --max-k 2",
     )
@@ -262,7 +262,7 @@ def _add_gorp(commands: Any) -> None:
     parser = _command(
         commands,
         "gorp",
-        "gorping",
+        "gorp",
         "run GORP, or search for the smallest number of episodes with which it succeeds",
         "efhorizon gorp freeway_10_fs30 --k 1",
     )
@@ -290,7 +290,7 @@ def _add_train(commands: Any) -> None:
     parser = _command(
         commands,
         "train",
-        "training",
+        "train",
         "train PPO, DQN or GORP on tables and record after how many timesteps each run is optimal",
         "efhorizon train MiniGrid-Empty-5x5-v0 --algo ppo",
     )
@@ -326,7 +326,7 @@ def _add_study(commands: Any) -> None:
     parser = _command(
         commands,
         "study",
-        "studying",
+        "study",
         "build, verify, analyze and train on a set of environments, then write the report; resumes where it stopped",
         "efhorizon study MiniGrid-Empty-5x5-v0 freeway_10_fs30 --steps 200000 --out study",
     )
@@ -357,7 +357,7 @@ def _add_evaluate(commands: Any) -> None:
     parser = _command(
         commands,
         "evaluate",
-        "evaluating",
+        "evaluate",
         "compare every bound with what PPO and DQN needed: the paper's tables",
         "efhorizon evaluate study",
     )
@@ -374,7 +374,7 @@ def _add_report(commands: Any) -> None:
     parser = _command(
         commands,
         "report",
-        "reporting",
+        "report",
         "write a web site about a study: it opens from disk, with no network",
         "efhorizon report study --out report --open",
     )
@@ -387,7 +387,7 @@ def _add_serve(commands: Any) -> None:
     parser = _command(
         commands,
         "serve",
-        "serving",
+        "serve",
         "show a report to the browsers of this machine",
         "efhorizon serve report",
         has_json=False,
@@ -401,7 +401,7 @@ def _add_demo(commands: Any) -> None:
     parser = _command(
         commands,
         "demo",
-        "demonstration",
+        "demo",
         "run a small study of all three suites, from building tables to the report: some minutes",
         "efhorizon demo",
     )

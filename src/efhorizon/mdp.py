@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efhorizon import _graph
+from efhorizon import graph
 from efhorizon.errors import InvalidTableError
 
 TERMINAL = -1
@@ -158,11 +158,11 @@ class TabularMDP:
 
     def canonical_order(self) -> NDArray[np.int32]:
         """States in the order in which a breadth-first search from state 0 in action order meets them."""
-        return _graph.breadth_first_order(self.transitions)[0]
+        return graph.breadth_first_order(self.transitions)[0]
 
     def depths(self) -> NDArray[np.int32]:
         """Fewest steps from the start to each state [S]; -1 where no path leads."""
-        return _graph.breadth_first_order(self.transitions)[1]
+        return graph.breadth_first_order(self.transitions)[1]
 
     def fingerprint(self) -> str:
         """A hash of the graph and its rewards, equal for equal tables however their states are numbered.
@@ -171,7 +171,7 @@ class TabularMDP:
         rewards count in float32, the precision of the published files.
         """
         order = self.canonical_order()
-        renumbered = _graph.renumbered_transitions(self.transitions, order)
+        renumbered = graph.renumbered_transitions(self.transitions, order)
         digest = hashlib.sha256(f"efhorizon-table-1:{len(order)}:{self.num_actions}:".encode())
         digest.update(np.ascontiguousarray(renumbered, dtype="<i4").data)
         values = self.reward_values.astype("<f4") + np.float32(0.0)  # -0.0 becomes 0.0
@@ -195,7 +195,7 @@ class TabularMDP:
 
     def save(self, path: str | Path) -> Path:
         """Write the table: `.npz` in the published BRIDGE layout, anything else as a native store."""
-        from efhorizon import bridge_npz, store
+        from efhorizon.io import bridge_npz, store
 
         path = Path(path)
         if path.suffix == ".npz":
@@ -212,7 +212,7 @@ def load(path: str | Path, *, horizon: int | None = None) -> TabularMDP:
     Published files do not say their horizon: it is then taken from the folder's name where that is in the catalogue, or
     from the longest episode where the table has no cycle.
     """
-    from efhorizon import bridge_npz, store
+    from efhorizon.io import bridge_npz, store
 
     path = Path(path)
     if path.suffix == ".npz" or path.is_file():

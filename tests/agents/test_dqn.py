@@ -11,15 +11,15 @@ from training_tables import NUM_ACTIONS, ShownEnv, channels_first, flat_table, i
 
 pytest.importorskip("torch")
 
-from efhorizon.agents import dqn, dqn_flat, flat
-from efhorizon.agents._kernels import drawn_action
-from efhorizon.agents._runs import streams
-from efhorizon.agents.dqn import DQNSettings
-from efhorizon.agents.dqn_flat import FlatLearners
-from efhorizon.agents.dqn_images import ImageLearners
-from efhorizon.agents.networks import network_for
-from efhorizon.agents.observations import ObservedTable
-from efhorizon.agents.protocol import Protocol
+from efhorizon.agents.deep import dqn, dqn_flat, flat
+from efhorizon.agents.deep.dqn import DQNSettings
+from efhorizon.agents.deep.dqn_flat import FlatLearners
+from efhorizon.agents.deep.dqn_images import ImageLearners
+from efhorizon.agents.deep.networks import network_for
+from efhorizon.agents.deep.observations import ObservedTable
+from efhorizon.agents.deep.protocol import Protocol
+from efhorizon.agents.tabular.kernels import drawn_action
+from efhorizon.agents.tabular.runs import streams
 from efhorizon.planning.policies import ExplorationPolicy
 
 TABLES = {"flat": flat_table, "images": lambda rng: image_table(rng, 16)}

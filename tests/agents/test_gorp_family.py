@@ -11,14 +11,15 @@ import pytest
 from gorp_twin import Twin, close, tiny_mdp
 from toy_mdps import random_mdp
 
-from efhorizon import EfhorizonError, TabularMDP, examples
-from efhorizon.agents.covering_length import covering_length_rl
-from efhorizon.agents.exhaustive import exhaustive_search
-from efhorizon.agents.fqi_gorp import fqi_gorp
-from efhorizon.agents.gorp import gorp
-from efhorizon.agents.pg_gorp import pg_gorp
-from efhorizon.agents.plan_over_window import plan_over_window
-from efhorizon.agents.rmax import rmax
+from efhorizon import EfhorizonError, TabularMDP
+from efhorizon.agents.tabular.covering_length import covering_length_rl
+from efhorizon.agents.tabular.exhaustive import exhaustive_search
+from efhorizon.agents.tabular.fqi_gorp import fqi_gorp
+from efhorizon.agents.tabular.gorp import gorp
+from efhorizon.agents.tabular.pg_gorp import pg_gorp
+from efhorizon.agents.tabular.plan_over_window import plan_over_window
+from efhorizon.agents.tabular.rmax import rmax
+from efhorizon.bounds import examples
 
 RUNS = 100
 SOLVABLE = [

@@ -8,10 +8,11 @@ import pytest
 from gorp_twin import Twin, close, tiny_mdp
 from toy_mdps import random_mdp
 
-from efhorizon import EfhorizonError, TabularMDP, examples
-from efhorizon.agents._kernels import drawn_below
-from efhorizon.agents._runs import InvalidSettingError, streams
-from efhorizon.agents.gorp import gorp
+from efhorizon import EfhorizonError, TabularMDP
+from efhorizon.agents.tabular.gorp import gorp
+from efhorizon.agents.tabular.kernels import drawn_below
+from efhorizon.agents.tabular.runs import InvalidSettingError, streams
+from efhorizon.bounds import examples
 from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.planning.timeline import timeline
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from gorp_twin import Twin, tiny_mdp
 
-from efhorizon import EfhorizonError, TabularMDP, examples
-from efhorizon.agents.gorp import gorp
-from efhorizon.agents.gorp_search import GorpSearch, Trial, gorp_sample_complexity, learning_curve
+from efhorizon import EfhorizonError, TabularMDP
+from efhorizon.agents.tabular.gorp import gorp
+from efhorizon.agents.tabular.gorp_search import GorpSearch, Trial, gorp_sample_complexity, learning_curve
+from efhorizon.bounds import examples
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
 

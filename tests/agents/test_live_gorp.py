@@ -13,9 +13,9 @@ from gorp_twin import close
 from toy_mdps import WalkSimulator
 
 from efhorizon import EfhorizonError, TabularMDP
-from efhorizon.agents.gorp import gorp
-from efhorizon.agents.live_gorp import LiveRun, live_environment, live_gorp
-from efhorizon.envs.replay import ReplaySimulator
+from efhorizon.agents.live.gorp import LiveRun, live_environment, live_gorp
+from efhorizon.agents.tabular.gorp import gorp
+from efhorizon.suites.replay import ReplaySimulator
 
 
 def walk_table(size: int, horizon: int) -> TabularMDP:

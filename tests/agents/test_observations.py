@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from efhorizon.agents.observations import merged_columns
+from efhorizon.agents.deep.observations import merged_columns
 
 
 @pytest.mark.parametrize("num_observations", [1, 5, 300])

@@ -11,12 +11,12 @@ from training_tables import NUM_ACTIONS, ShownEnv, channels_first, flat_table, i
 
 pytest.importorskip("torch")
 
-from efhorizon.agents import flat, images, ppo, ppo_flat, ppo_images
-from efhorizon.agents._runs import streams
-from efhorizon.agents.networks import network_for
-from efhorizon.agents.observations import ObservedTable
-from efhorizon.agents.ppo import PPOSettings
-from efhorizon.agents.protocol import Protocol
+from efhorizon.agents.deep import flat, images, ppo, ppo_flat, ppo_images
+from efhorizon.agents.deep.networks import network_for
+from efhorizon.agents.deep.observations import ObservedTable
+from efhorizon.agents.deep.ppo import PPOSettings
+from efhorizon.agents.deep.protocol import Protocol
+from efhorizon.agents.tabular.runs import streams
 
 TABLES = {"flat": flat_table, "images": image_table}
 

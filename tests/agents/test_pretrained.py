@@ -11,17 +11,17 @@ import pytest
 from training_tables import flat_table, image_table
 
 from efhorizon import TabularMDP
-from efhorizon.agents import pretrained
-from efhorizon.agents.observations import ObservedTable, observed_table
-from efhorizon.agents.pretrained import InvalidParametersError, Start, check_parameters, digest, load_parameters
-from efhorizon.agents.protocol import Protocol
+from efhorizon.agents.deep import pretrained
+from efhorizon.agents.deep.observations import ObservedTable, observed_table
+from efhorizon.agents.deep.pretrained import InvalidParametersError, Start, check_parameters, digest, load_parameters
+from efhorizon.agents.deep.protocol import Protocol
 from efhorizon.errors import StoreError
 from efhorizon.planning.policies import exploration_policy
 
 pytest.importorskip("torch")
 
-from efhorizon.agents import dqn, ppo
-from efhorizon.agents.networks import Network, network_for
+from efhorizon.agents.deep import dqn, ppo
+from efhorizon.agents.deep.networks import Network, network_for
 
 GRIDWORLD = "MiniGrid-Empty-5x5-v0"
 GAMMA = 0.9
@@ -72,7 +72,7 @@ def imitating(table: ObservedTable, kind: Any) -> np.ndarray:
 def test_an_optimal_network_is_optimal_at_the_first_evaluation(gridworld: TabularMDP, kind: Any) -> None:
     """In both backends, where a fresh one is not. An evaluation this early comes before the first update."""
     pytest.importorskip("stable_baselines3")
-    from efhorizon.agents import sb3
+    from efhorizon.agents.deep import sb3
 
     table = observed_table(gridworld)
     theta = imitating(table, kind)
@@ -106,7 +106,7 @@ def test_parameters_make_the_round_trip_through_torch_s_names(make: Any, kind: A
 
 def test_stable_baselines3_s_target_network_starts_as_a_copy(gridworld: TabularMDP) -> None:
     pytest.importorskip("stable_baselines3")
-    from efhorizon.agents import sb3
+    from efhorizon.agents.deep import sb3
 
     table = observed_table(gridworld)
     network = network_for("q", table)
@@ -123,7 +123,7 @@ def test_stable_baselines3_s_target_network_starts_as_a_copy(gridworld: TabularM
 def test_stable_baselines3_explores_as_it_is_told(gridworld: TabularMDP, rng: np.random.Generator) -> None:
     """With epsilon 1 every action but the first, which is greedy, is the one that the policy prescribes."""
     pytest.importorskip("stable_baselines3")
-    from efhorizon.agents import sb3
+    from efhorizon.agents.deep import sb3
 
     table = observed_table(gridworld)
     prescribed = rng.integers(table.num_actions, size=(table.horizon, gridworld.num_states))
@@ -144,7 +144,7 @@ def test_stable_baselines3_explores_as_it_is_told(gridworld: TabularMDP, rng: np
 
 
 def test_random_actions_have_the_policy_s_probabilities(gridworld: TabularMDP) -> None:
-    from efhorizon.agents.sb3 import ExploringActions
+    from efhorizon.agents.deep.sb3 import ExploringActions
 
     table = observed_table(gridworld)
     shares = np.tile([0.1, 0.0, 0.9], (gridworld.num_states, 1))

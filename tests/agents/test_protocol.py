@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from efhorizon.agents.protocol import (
+from efhorizon.agents.deep.protocol import (
     Protocol,
     RunRecord,
     algorithm_sample_complexity,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from efhorizon.agents.observations import (
+from efhorizon.agents.deep.observations import (
     FlatColumns,
     ImageStacks,
     ObservedTable,
@@ -34,7 +34,7 @@ def observation_of(table: ObservedTable, node: int) -> np.ndarray:
 
 def check_against_live(name: str, mdp: TabularMDP, rng: np.random.Generator, num_episodes: int) -> None:
     """Random episodes on the table and on the environment show and pay the same."""
-    from efhorizon.agents.sb3 import LearnerEnv
+    from efhorizon.agents.deep.sb3 import LearnerEnv
 
     table = observed_table(mdp)
     env = LearnerEnv(name, unit=table.unit, bootstraps_at_horizon=table.bootstraps_at_horizon)
@@ -74,8 +74,8 @@ def test_other_suites_show_what_their_tables_say(name: str, tmp_path: Path, rng:
 
 def test_grey_frames_are_the_emulator_s() -> None:
     pytest.importorskip("ale_py")
-    from efhorizon.agents.observations import atari_frame
-    from efhorizon.envs.atari import AtariSimulator
+    from efhorizon.agents.deep.observations import atari_frame
+    from efhorizon.suites.atari import AtariSimulator
 
     simulator = AtariSimulator("ms_pacman", 30)
     simulator.reset()
@@ -100,8 +100,8 @@ def test_histories_are_unrolled_and_only_reachable_ones() -> None:
 def test_both_backends_solve_a_small_gridworld(gridworld: TabularMDP) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("stable_baselines3")
-    from efhorizon.agents import ppo, sb3
-    from efhorizon.agents.protocol import Protocol
+    from efhorizon.agents.deep import ppo, sb3
+    from efhorizon.agents.deep.protocol import Protocol
 
     table, settings = observed_table(gridworld), ppo.PPOSettings(gamma=0.99)
     protocol = Protocol(max_steps=40_000)

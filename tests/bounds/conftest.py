@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from efhorizon import TabularMDP
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

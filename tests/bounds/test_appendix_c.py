@@ -11,18 +11,21 @@ from gorp_simulation import simulated_success
 from scipy.optimize import linprog
 from toy_mdps import random_mdp
 
-from efhorizon import TabularMDP, examples, load
-from efhorizon.bounds import _failure, _failure_bound, appendix_c
-from efhorizon.bounds._choice import choices
-from efhorizon.bounds._choice_exact import GreedyChoices
-from efhorizon.bounds._failure_bound import FailureBound
-from efhorizon.bounds._failure_methods import UNUSED
-from efhorizon.bounds._tails import NUM_COLUMNS, berry_esseen_error, exponent
-from efhorizon.bounds.appendix_c import appendix_c_bound, least_certified
+from efhorizon import TabularMDP, load
+from efhorizon.bounds import examples
+from efhorizon.bounds.appendix_c import bound as appendix_c
+from efhorizon.bounds.appendix_c import failure as kernels
+from efhorizon.bounds.appendix_c import failure_bound
+from efhorizon.bounds.appendix_c.bound import appendix_c_bound, least_certified
+from efhorizon.bounds.appendix_c.failure_bound import FailureBound
+from efhorizon.bounds.appendix_c.methods import UNUSED
+from efhorizon.bounds.appendix_c.tails import NUM_COLUMNS, berry_esseen_error, exponent
 from efhorizon.bounds.effective_horizon import effective_horizon
 from efhorizon.bounds.exact_horizon import exact_horizon
-from efhorizon.bounds.problem import problem
 from efhorizon.bounds.theorem_horizon import theorem_horizon
+from efhorizon.gorp.backward import GreedyChoices
+from efhorizon.gorp.decisions import choices
+from efhorizon.planning.problem import problem
 from efhorizon.planning.returns import return_laws, return_moments
 from efhorizon.planning.timeline import timeline
 
@@ -53,7 +56,7 @@ def test_the_knapsack_solves_the_linear_program(rng: np.random.Generator) -> Non
         after = np.append(rng.random(3), 0.0)
         failures = np.where(others, 1.0, after[np.maximum(following, -1)])
         solution = np.empty(num_actions)
-        value = _failure._knapsack(following, lower, upper, cap, after[:3], solution)
+        value = kernels._knapsack(following, lower, upper, cap, after[:3], solution)
         expected = linprog(
             -failures,
             A_ub=[others.astype(float)],
@@ -80,19 +83,19 @@ def test_every_method_contains_the_exact_chances(rng: np.random.Generator, unifo
         if trial % 6 == 0:
             two_point = np.zeros_like(two_point)  # the other methods have to hold for binomial laws too
         num_choices, num_actions = merged.following.shape
-        lower, upper = np.empty((2, num_choices, _failure.NUM_METHODS, num_actions))
-        cap = np.empty((num_choices, _failure.NUM_METHODS))
+        lower, upper = np.empty((2, num_choices, kernels.NUM_METHODS, num_actions))
+        cap = np.empty((num_choices, kernels.NUM_METHODS))
         for m in (1, 2, 7, 40, 900):
             exact = greedy.probabilities(m)[0]
             others = np.where(merged.following == -2, exact, 0).sum(axis=1)
-            _failure.method_bounds(
+            kernels.method_bounds(
                 float(m), bound._relative_error, uniform_ties, 0, num_choices,
                 merged.group_starts, bound._groups, two_point,
                 merged.arm_starts, merged.arm_groups, merged.arm_actions, merged.arm_counts,
-                _failure_bound._TAIL_LEVELS, _failure_bound._NORMAL_POINTS, _failure.MAX_GRID_GROUPS,
+                failure_bound._TAIL_LEVELS, failure_bound._NORMAL_POINTS, kernels.MAX_GRID_GROUPS,
                 lower, upper, cap,
             )  # fmt: skip
-            for method in range(_failure.NUM_METHODS):
+            for method in range(kernels.NUM_METHODS):
                 used = cap[:, method] != UNUSED
                 counted[method] += used.sum()
                 assert (lower[used, method] <= exact[used] + 1e-9).all()

@@ -11,16 +11,17 @@ import pytest
 from gorp_simulation import simulated_success
 from toy_mdps import random_mdp
 
-from efhorizon import TabularMDP, examples, load
-from efhorizon.bounds._choice import choices
-from efhorizon.bounds._choice_exact import GreedyChoices, failing_chances
-from efhorizon.bounds._choice_fractions import success_fraction
-from efhorizon.bounds._forward_choices import ForwardChoices
-from efhorizon.bounds._tails_sums import RolloutLaws
+from efhorizon import TabularMDP, load
+from efhorizon.bounds import examples
 from efhorizon.bounds.effective_horizon import effective_horizon
 from efhorizon.bounds.exact_horizon import exact_horizon
-from efhorizon.bounds.problem import problem
+from efhorizon.gorp.backward import GreedyChoices, failing_chances
+from efhorizon.gorp.decisions import choices
+from efhorizon.gorp.forward import ForwardChoices
+from efhorizon.gorp.fractions import success_fraction
+from efhorizon.gorp.sums import RolloutLaws
 from efhorizon.planning.policies import exploration_policy
+from efhorizon.planning.problem import problem
 from efhorizon.planning.returns import return_laws
 from efhorizon.planning.timeline import Timeline, timeline
 

@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from efhorizon import TabularMDP, examples
+from efhorizon import TabularMDP
 from efhorizon.bounds import effective_horizon as whole
+from efhorizon.bounds import examples
 from efhorizon.bounds import goal_sufficient as search
-from efhorizon.bounds._choice import choices
-from efhorizon.bounds._choice_exact import GreedyChoices
-from efhorizon.bounds._forward_success import Success
-from efhorizon.bounds._goal_choices import GoalChoices, _distance
 from efhorizon.bounds.effective_horizon import effective_horizon
 from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.bounds.goal_sufficient import goal_sufficient_m
-from efhorizon.bounds.problem import Problem, problem
+from efhorizon.gorp.backward import GreedyChoices
+from efhorizon.gorp.decisions import choices
+from efhorizon.gorp.goal import GoalChoices, _distance
+from efhorizon.gorp.success import Success
+from efhorizon.planning.problem import Problem, problem
 from efhorizon.planning.returns import return_laws
 
 

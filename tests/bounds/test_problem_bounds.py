@@ -10,18 +10,19 @@ import numpy as np
 import pytest
 from brute_force import Exact
 
-from efhorizon import TabularMDP, examples, load
+from efhorizon import TabularMDP, load
+from efhorizon.bounds import examples
 from efhorizon.bounds.covering_length import covering_length
 from efhorizon.bounds.effective_planning_window import effective_planning_window
 from efhorizon.bounds.fqi_gorp import fqi_gorp
 from efhorizon.bounds.goal_horizon import goal_horizon
 from efhorizon.bounds.lower_bound import lower_bound
 from efhorizon.bounds.pg_gorp import pg_gorp
-from efhorizon.bounds.problem import problem
 from efhorizon.bounds.qvi_solvability import qvi_solvability
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 from efhorizon.bounds.ucb import ucb
 from efhorizon.bounds.worst_case import worst_case
+from efhorizon.planning.problem import problem
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "bridge"
 

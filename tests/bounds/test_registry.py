@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from efhorizon import examples
-from efhorizon.analysis import analyze
-from efhorizon.bounds.problem import Problem
+from efhorizon.bounds import examples
+from efhorizon.bounds.analysis import analyze
 from efhorizon.bounds.registry import (
     DuplicateBoundError,
     PlainResult,
@@ -16,6 +15,7 @@ from efhorizon.bounds.registry import (
     sample_complexity_bound,
     unregister,
 )
+from efhorizon.planning.problem import Problem
 
 
 @pytest.fixture(autouse=True)

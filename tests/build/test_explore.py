@@ -17,7 +17,7 @@ from efhorizon.build.explore import Budget, Outcome, begin, explore
 from efhorizon.build.keys import KeyIndex
 from efhorizon.build.search import Search
 from efhorizon.build.table import table
-from efhorizon.envs.base import Simulator
+from efhorizon.suites.simulator import Simulator
 
 walk = functools.partial(WalkSimulator, 7, True)
 timeless_walk = functools.partial(WalkSimulator, 7, False)

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from evaluation_data import analysis, published_file, results_directory, row
 
-from efhorizon.analysis import analyze
+from efhorizon.bounds.analysis import analyze
+from efhorizon.bounds.examples import delayed_rewards, sparse_rewards
 from efhorizon.bounds.registry import sample_complexity_bound, unregister
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data
 from efhorizon.evaluation.summary_csv import read_summaries, write_summaries
 from efhorizon.evaluation.tables import all_tables
-from efhorizon.examples import delayed_rewards, sparse_rewards
 
 INF = math.inf
 

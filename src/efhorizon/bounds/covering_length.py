@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from efhorizon.bounds.problem import Problem
 from efhorizon.bounds.registry import sample_complexity_bound
+from efhorizon.planning.problem import Problem
 
 
 @dataclass(frozen=True)

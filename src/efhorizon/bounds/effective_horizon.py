@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from efhorizon.bounds.appendix_c import AppendixCBound, appendix_c_bound
+from efhorizon.bounds.appendix_c.bound import AppendixCBound, appendix_c_bound
 from efhorizon.bounds.exact_horizon import (
     MAX_M,
     MAX_POINTS,
@@ -18,9 +18,9 @@ from efhorizon.bounds.exact_horizon import (
 )
 from efhorizon.bounds.goal_horizon import goal_horizon
 from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
-from efhorizon.bounds.problem import Problem, effective_horizon_of
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
+from efhorizon.planning.problem import Problem, effective_horizon_of
 
 MAX_WORK_BESIDE_EXACT = 1 << 22  # sequences times standard deviations of their sums, to do Appendix C as well: seconds
 

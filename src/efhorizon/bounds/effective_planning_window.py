@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from efhorizon.bounds.problem import Problem
 from efhorizon.bounds.registry import sample_complexity_bound
+from efhorizon.planning.problem import Problem
 from efhorizon.planning.sweeps import Witness, sweeps
 from efhorizon.planning.values import zero_values
 

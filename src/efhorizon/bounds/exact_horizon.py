@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from efhorizon.bounds._choice import TooManySequencesError, choices
-from efhorizon.bounds._choice_exact import GreedyChoices
-from efhorizon.bounds._choice_fractions import affordable, success_fraction
-from efhorizon.bounds._failure_bound import FailureBound
-from efhorizon.bounds._forward_choices import ForwardChoices
-from efhorizon.bounds._forward_success import SHOWN_WITHOUT, Success, told_from_half
+from efhorizon.bounds.appendix_c.failure_bound import FailureBound
+from efhorizon.gorp.backward import GreedyChoices
+from efhorizon.gorp.decisions import TooManySequencesError, choices
+from efhorizon.gorp.forward import ForwardChoices
+from efhorizon.gorp.fractions import affordable, success_fraction
+from efhorizon.gorp.success import SHOWN_WITHOUT, Success, told_from_half
 from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.planning.returns import NoLatticeError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from efhorizon.bounds._forward_success import SHOWN_WITHOUT, Success, told_from_half
-from efhorizon.bounds._goal_choices import MAX_SEQUENCES, GoalChoices
 from efhorizon.bounds.exact_horizon import ExactHorizon, Witness
-from efhorizon.bounds.problem import Problem
+from efhorizon.gorp.goal import MAX_SEQUENCES, GoalChoices
+from efhorizon.gorp.success import SHOWN_WITHOUT, Success, told_from_half
+from efhorizon.planning.problem import Problem
 
 MAX_M = 10**18
 MAX_POINTS = 1_000_000_000  # lattice points of one m: some minutes

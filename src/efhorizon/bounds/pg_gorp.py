@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from efhorizon.bounds.problem import Problem
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
+from efhorizon.planning.problem import Problem
 from efhorizon.planning.sweeps import Witness
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from efhorizon.bounds.problem import Problem
+from efhorizon.planning.problem import Problem
 from efhorizon.planning.sweeps import Witness
 
 

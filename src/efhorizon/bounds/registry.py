@@ -19,8 +19,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Protocol, TypeVar
 
-from efhorizon.bounds.problem import Problem
 from efhorizon.errors import EfhorizonError
+from efhorizon.planning.problem import Problem
 
 
 class BoundResult(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from efhorizon.bounds.problem import Problem, effective_horizon_of
+from efhorizon.planning.problem import Problem, effective_horizon_of
 from efhorizon.planning.sweeps import Sweep, Witness
 
 _ROUND_UP = 1 + 2.0**-48  # more than the roundings of the formula itself; that of the gap is in the hardness already

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from efhorizon import _graph
+from efhorizon import graph
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -89,7 +89,7 @@ def _breadth_first_numbers(transitions: NDArray[np.int32], merged: NDArray[np.in
     swapped[[0, start]] = swapped[[start, 0]]
     class_of = swapped[dense]
     between, _ = quotient(transitions, class_of)
-    order = _graph.breadth_first_order(between)[0]
+    order = graph.breadth_first_order(between)[0]
     number = np.full(len(labels), -1, np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
     numbered: NDArray[np.int32] = number[class_of]

@@ -22,8 +22,8 @@ from typing import Any
 import psutil
 
 from efhorizon.build.expand import Codec, Expander, Expansion
-from efhorizon.envs.base import Simulator
 from efhorizon.errors import EfhorizonError
+from efhorizon.suites.simulator import Simulator
 
 _BATCHES_A_WORKER = 2  # one at work, one waiting
 

@@ -14,8 +14,8 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 
-from efhorizon.envs.base import Simulator
 from efhorizon.errors import EfhorizonError
+from efhorizon.suites.simulator import Simulator
 
 _SMALLEST_COMPRESSED = 512  # shorter byte strings are stored as they are: zstd's call costs more than it saves
 _ZSTD_LEVEL = 1

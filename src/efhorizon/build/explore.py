@@ -15,7 +15,7 @@ import psutil
 from efhorizon.build.engine import LocalEngine
 from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.build.search import Search
-from efhorizon.envs.base import Simulator
+from efhorizon.suites.simulator import Simulator
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 

@@ -19,13 +19,13 @@ from efhorizon.build.search import Search
 from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import verify
-from efhorizon.envs.base import SimulatorError
-from efhorizon.envs.specification import SimulatorSpec, spec_digest
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
 from efhorizon.mdp import TabularMDP, load
-from efhorizon.pictures import screen_format
 from efhorizon.planning.optimal import return_range
+from efhorizon.suites.drawing import screen_format
+from efhorizon.suites.simulator import SimulatorError
+from efhorizon.suites.specification import SimulatorSpec, spec_digest
 
 _PROBE_ROLLOUTS, _PROBE_STEPS = 3, 10
 _STOCHASTIC_PROBE_STEPS = 50
@@ -119,7 +119,7 @@ def _probed(target: Target, on_message: Callable[[str], None]) -> SimulatorSpec:
         return spec
     if spec.suite == "minigrid":
         return spec
-    from efhorizon.envs.replay import restore_is_exact
+    from efhorizon.suites.replay import restore_is_exact
 
     report = restore_is_exact(spec, _PROBE_ROLLOUTS, min(_PROBE_STEPS, target.horizon), rng)
     if report.exact:

@@ -28,10 +28,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon._files import write_json
 from efhorizon.build.expand import Codec, Expansion, Found, KeyCollisionError
 from efhorizon.build.keys import KeyIndex
 from efhorizon.errors import StoreError
+from efhorizon.io.files import write_json
 
 _FILES = (
     "transitions",

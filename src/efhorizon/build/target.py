@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from efhorizon import catalog
-from efhorizon.envs.base import SimulatorError
-from efhorizon.envs.specification import SimulatorSpec, gymnasium_spec, spec_of
+from efhorizon.suites.simulator import SimulatorError
+from efhorizon.suites.specification import SimulatorSpec, gymnasium_spec, spec_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def catalogue_target(name: str, horizon: int | None = None) -> Target:
 
 def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, horizon: int | None = None) -> Target:
     """Any registered Gymnasium environment; without a horizon, its registered episode length counts."""
-    from efhorizon.envs.gymnasium_adapter import time_limit
+    from efhorizon.suites.gymnasium import time_limit
 
     if horizon is None:
         horizon = time_limit(env_id)

@@ -16,11 +16,11 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-from efhorizon import _graph
-from efhorizon.envs.base import Simulator
+from efhorizon import graph
 from efhorizon.errors import EfhorizonError
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import optimal_plan
+from efhorizon.suites.simulator import Simulator
 
 
 class _Step(NamedTuple):
@@ -128,7 +128,7 @@ def _episodes(mdp: TabularMDP, count: int, rng: np.random.Generator) -> tuple[fl
         if i:
             plan = optimal_plan(mdp, rng)
         episodes.append(_walk(mdp, plan.action))
-    for path in _graph.shortest_paths(mdp.transitions, _deepest_states(mdp, num_deep, rng)):
+    for path in graph.shortest_paths(mdp.transitions, _deepest_states(mdp, num_deep, rng)):
         episodes.append(_walk(mdp, _path_then_random(path, mdp.num_actions, rng)))
     while len(episodes) < count:
         episodes.append(_walk(mdp, _path_then_random([], mdp.num_actions, rng)))
@@ -152,7 +152,7 @@ def _walk(mdp: TabularMDP, choose: Callable[[int, int], int]) -> list[int]:
 
 
 def _deepest_states(mdp: TabularMDP, count: int, rng: np.random.Generator) -> NDArray[Any]:
-    order, depths = _graph.breadth_first_order(mdp.transitions)
+    order, depths = graph.breadth_first_order(mdp.transitions)
     within = order[depths[order] < mdp.horizon]
     deepest = within[-max(count, int(np.sum(depths[within] == depths[within[-1]]))) :]
     return rng.choice(deepest, size=min(count, len(deepest)), replace=False)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from efhorizon.agents.protocol import setting_sample_complexity
+from efhorizon.agents.deep.protocol import setting_sample_complexity
 from efhorizon.evaluation._fields import Fields
 from efhorizon.evaluation.records import SEPARATOR
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from efhorizon.errors import StoreError
-from efhorizon.evaluation import built_tables, export, runs, summary_csv, theory
+from efhorizon.evaluation import runs, summary_csv, theory
 from efhorizon.evaluation._fields import read_object
-from efhorizon.evaluation.built_tables import BuiltTable, read_tables, tables_in
 from efhorizon.evaluation.records import MdpSummary
-from efhorizon.experiments.records import FORMAT, FORMAT_VERSION
+from efhorizon.study import built_tables, export
+from efhorizon.study.built_tables import BuiltTable, read_tables, tables_in
+from efhorizon.study.records import FORMAT, FORMAT_VERSION
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from efhorizon._files import written_aside
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
 from efhorizon.evaluation._fields import read_text
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
+from efhorizon.io.files import written_aside
 
 FILE = "summary.csv"
 PUBLISHED_COLUMNS = (

@@ -8,13 +8,7 @@ from typing import Any
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation._fields import Fields
-from efhorizon.evaluation.formulas import (
-    SIMPLE_HORIZON,
-    SIMPLE_TITLE,
-    horizon_bound,
-    horizon_of,
-    worst_case_bound,
-)
+from efhorizon.evaluation.formulas import SIMPLE_HORIZON, SIMPLE_TITLE, horizon_bound, horizon_of, worst_case_bound
 from efhorizon.evaluation.records import EXPLORATION, ORIGINAL, SEPARATOR, SHAPED, MdpSummary, log10_timesteps
 
 FORMAT, FORMAT_VERSION = "efhorizon-analysis", 1

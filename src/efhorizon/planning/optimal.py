@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon import _graph
+from efhorizon import graph
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning import _kernels
 from efhorizon.planning._threads import on_layer
@@ -62,7 +62,7 @@ def _induction(
 ) -> tuple[Any, NDArray[np.uint8]]:
     """The value of the start state in reward units, and the best actions."""
     values = np.zeros(mdp.num_states, units.dtype)
-    acyclic = _graph.successors_first(mdp.transitions)
+    acyclic = graph.successors_first(mdp.transitions)
     if acyclic is not None and acyclic[1] <= mdp.horizon:
         actions = np.zeros((1, mdp.num_states), np.uint8)
         ties = np.zeros(mdp.num_states, np.int64) if ties is None else ties

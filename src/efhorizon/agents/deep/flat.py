@@ -1,0 +1,145 @@
+"""What PPO and DQN on flat observations share: a table as arrays, an MLP of two hidden layers, and Adam.
+
+    hidden_1 = relu(x W_0 + b_0),  hidden_2 = relu(hidden_1 W_1 + b_1)
+
+Small matrices take BLAS a microsecond each, so the loops around them have to be compiled as well: Numba calls BLAS
+directly. Parameters lie in one vector, in the order of `networks.Network`; layers are views of it.
+
+Legend: D samples, G columns of an observation, H hidden units, A actions, P nodes of the table, U observations,
+n parameters.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from efhorizon.agents.deep.networks import BETA_1, BETA_2, HIDDEN
+from efhorizon.agents.deep.observations import FlatColumns, ObservedTable
+from efhorizon.planning.policies import ExplorationPolicy
+
+FAST = {"contract", "nsz", "reassoc"}  # what vectors need; infinities and NaN stay what they are
+ZERO, ONE = np.float32(0), np.float32(1)
+_FLUSHED = np.float32(1e-30)  # moments below it become 0: arithmetic on denormal numbers is a hundred times slower
+_DECAY_1, _DECAY_2 = np.float32(BETA_1), np.float32(BETA_2)
+_SHARE_1, _SHARE_2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
+_CLIP_GUARD = np.float32(1e-6)  # torch's clip_grad_norm_
+
+
+class Game(NamedTuple):
+    """What can happen, as arrays."""
+
+    transitions: NDArray[np.int32]  # [P, A]
+    rewards: NDArray[np.float32]  # [P, A]
+    reward_units: NDArray[np.int32]  # [P, A]
+    state: NDArray[np.int32]  # [P]
+    observation: NDArray[np.int32]  # [P]
+    observations: NDArray[np.float32]  # [U, G]
+    probabilities: NDArray[np.float64]  # of the exploration policy [T or 1, S, A]; [0, 0, 0] for the uniform one
+
+
+def game_of(table: ObservedTable, policy: ExplorationPolicy | None = None) -> Game:
+    assert isinstance(table.seen, FlatColumns)
+    probabilities = None if policy is None else policy.probabilities
+    return Game(
+        table.transitions,
+        np.ascontiguousarray(table.rewards),
+        np.ascontiguousarray(table.reward_units),
+        table.state,
+        table.observation,
+        np.ascontiguousarray(table.seen.values),
+        np.zeros((0, 0, 0)) if probabilities is None else probabilities,
+    )
+
+
+@njit(cache=True)
+def tower_size(num_columns):  # type: ignore[no-untyped-def]
+    """Parameters of two hidden layers."""
+    return (num_columns + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN
+
+
+@njit(cache=True)
+def tower(theta, start, num_columns):  # type: ignore[no-untyped-def]
+    """Weights and biases of two hidden layers, or gradients of them."""
+    end_0 = start + num_columns * HIDDEN
+    end_1 = end_0 + HIDDEN + HIDDEN * HIDDEN
+    return (
+        theta[start:end_0].reshape(num_columns, HIDDEN),
+        theta[end_0 : end_0 + HIDDEN],
+        theta[end_0 + HIDDEN : end_1].reshape(HIDDEN, HIDDEN),
+        theta[end_1 : end_1 + HIDDEN],
+    )
+
+
+@njit(cache=True)
+def head(theta, start, num_outputs):  # type: ignore[no-untyped-def]
+    """Weights and biases of a linear layer from the hidden ones to outputs, or gradients of them."""
+    middle = start + HIDDEN * num_outputs
+    return theta[start:middle].reshape(HIDDEN, num_outputs), theta[middle : middle + num_outputs]
+
+
+@njit(cache=True)
+def show(observation, row):  # type: ignore[no-untyped-def]
+    """Copy one observation [G]: an assignment of arrays would take longer."""
+    for column in range(len(row)):
+        row[column] = observation[column]
+
+
+@njit(cache=True, fastmath=FAST)
+def pass_forward(layers, seen, below, above):  # type: ignore[no-untyped-def]
+    """Fill both hidden layers [D, H] from observations [D, G]."""
+    weights_0, bias_0, weights_1, bias_1 = layers
+    np.dot(seen, weights_0, below)
+    _add_and_rectify(below, bias_0)
+    np.dot(below, weights_1, above)
+    _add_and_rectify(above, bias_1)
+
+
+@njit(cache=True, fastmath=FAST)
+def _add_and_rectify(hidden, bias):  # type: ignore[no-untyped-def]
+    for sample in range(len(hidden)):
+        for unit in range(HIDDEN):
+            hidden[sample, unit] = max(hidden[sample, unit] + bias[unit], ZERO)
+
+
+@njit(cache=True, fastmath=FAST)
+def pass_backward(layers, gradients, seen, below, to_below, to_above):  # type: ignore[no-untyped-def]
+    """Fill the gradients of both layers from that of the upper one's sums, `to_above` [D, H]; `to_below` is room."""
+    _, _, weights_1, _ = layers
+    for_weights_0, for_bias_0, for_weights_1, for_bias_1 = gradients
+    np.dot(below.T, to_above, for_weights_1)
+    np.dot(to_above, weights_1.T, to_below)
+    for sample in range(len(below)):
+        for unit in range(HIDDEN):
+            to_below[sample, unit] = to_below[sample, unit] if below[sample, unit] > ZERO else ZERO
+    np.dot(seen.T, to_below, for_weights_0)
+    for_bias_0[:] = ZERO
+    for_bias_1[:] = ZERO
+    for sample in range(len(below)):
+        for unit in range(HIDDEN):
+            for_bias_0[unit] += to_below[sample, unit]
+            for_bias_1[unit] += to_above[sample, unit]
+
+
+@njit(cache=True, fastmath=FAST, error_model="numpy")
+def adam_step(theta, gradient, first, second, multiplicity, count, rules):  # type: ignore[no-untyped-def]
+    """torch's clip_grad_norm_ and Adam, in place; this is update number `count`, from 1.
+
+    `gradient` is that of one of the parameters that each entry stands for, as many as its multiplicity says.
+    """
+    total = ZERO
+    for number in range(len(theta)):
+        total += multiplicity[number] * gradient[number] * gradient[number]
+    scale = min(ONE, rules.max_gradient_norm / (np.float32(np.sqrt(total)) + _CLIP_GUARD))
+    pace = np.float32(rules.rate / (1.0 - BETA_1**count))
+    unbiased = np.float32(1.0 / np.sqrt(1.0 - BETA_2**count))
+    for number in range(len(theta)):
+        slope = scale * gradient[number]
+        mean = _DECAY_1 * first[number] + _SHARE_1 * slope
+        square = _DECAY_2 * second[number] + _SHARE_2 * slope * slope
+        first[number] = mean if abs(mean) > _FLUSHED else ZERO
+        second[number] = square if square > _FLUSHED else ZERO
+        theta[number] -= multiplicity[number] * pace * mean / (np.sqrt(square) * unbiased + rules.adam_epsilon)

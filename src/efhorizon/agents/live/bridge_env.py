@@ -1,0 +1,114 @@
+"""BRIDGE environments for Gymnasium: a simulator with observations and a horizon."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from efhorizon import catalog
+from efhorizon.suites.simulator import SimulatorError
+from efhorizon.suites.specification import spec_of
+
+Observation = NDArray[np.uint8]
+
+_STACK = 4  # Atari frames in an observation
+_HEADER = struct.Struct("<II")  # steps taken, bytes of the frame stack
+
+
+class BridgeEnv(gymnasium.Env[Observation, np.int64]):
+    """One entry of the catalogue, deterministic from reset: the seed changes nothing.
+
+    Observations: Atari the last four 84 x 84 grey frames [84, 84, 4], Procgen the 64 x 64 x 3 screen, MiniGrid the
+    fully observed grid and the mission as a flat vector. Rewards are the game's own points. The episode is truncated
+    at the horizon. `get_state` and `set_state` take out and put back everything, time and frame stack included.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 - Gymnasium declares it so
+
+    def __init__(self, name: str, render_mode: str | None = None) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise SimulatorError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
+        self.entry = catalog.entry(name)
+        self.render_mode = render_mode
+        self._simulator: Any = spec_of(self.entry)()
+        self._simulator.reset()
+        self._elapsed = 0
+        self._frames: Observation | None = None
+        self.action_space = spaces.Discrete(self.entry.num_actions)
+        shape = self._start_observation().shape
+        self.observation_space = spaces.Box(0, 255, shape, np.uint8)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        super().reset(seed=seed)
+        self._simulator.reset()
+        self._elapsed = 0
+        return self._start_observation(), {}
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        if self._elapsed >= self.entry.horizon:
+            raise SimulatorError("the episode is over: call reset()")
+        reward, terminated = self._simulator.step(int(action))
+        self._elapsed += 1
+        truncated = not terminated and self._elapsed >= self.entry.horizon
+        if terminated:
+            self._elapsed = self.entry.horizon  # nothing can follow
+        return self._next_observation(), reward, terminated, truncated, {}
+
+    def render(self) -> Any:
+        return self._simulator.picture() if self.render_mode == "rgb_array" else None
+
+    def close(self) -> None:
+        self._simulator.close()
+
+    def get_state(self) -> bytes:
+        """Everything that the rest of the episode depends on."""
+        frames = b"" if self._frames is None else self._frames.tobytes()
+        simulator_state: bytes = self._simulator.get_state()
+        return _HEADER.pack(self._elapsed, len(frames)) + frames + simulator_state
+
+    def set_state(self, state: bytes) -> None:
+        """Go to a state that `get_state` returned."""
+        size = 0 if self._frames is None else self._frames.nbytes
+        if len(state) < _HEADER.size + size or _HEADER.unpack_from(state)[1] != size:
+            raise SimulatorError(f"not a state of {self.entry.name}")
+        self._simulator.set_state(state[_HEADER.size + size :])
+        self._elapsed = _HEADER.unpack_from(state)[0]
+        if self._frames is not None:
+            stored = np.frombuffer(state, np.uint8, size, _HEADER.size)
+            self._frames = stored.reshape(self._frames.shape).copy()
+
+    def _start_observation(self) -> Observation:
+        if self.entry.suite == "atari":
+            self._frames = np.repeat(self._simulator.observation_frame()[:, :, None], _STACK, axis=2)
+            return self._frames.copy()
+        return self._plain_observation()
+
+    def _next_observation(self) -> Observation:
+        if self._frames is not None:
+            self._frames = np.concatenate(
+                [self._frames[:, :, 1:], self._simulator.observation_frame()[:, :, None]], axis=2
+            )
+            return self._frames.copy()
+        return self._plain_observation()
+
+    def _plain_observation(self) -> Observation:
+        observation: Observation = (
+            self._simulator.observation() if self.entry.suite == "minigrid" else self._simulator.screen()
+        )
+        return observation
+
+
+def register_environments() -> None:
+    """Make every entry known to `gymnasium.make`; no suite is imported before an environment is made."""
+    for entry in catalog.entries():
+        if entry.gym_id not in gymnasium.registry:
+            gymnasium.register(
+                entry.gym_id, entry_point="efhorizon.agents.live.bridge_env:BridgeEnv", kwargs={"name": entry.name}
+            )

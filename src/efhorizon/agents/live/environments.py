@@ -1,0 +1,192 @@
+"""Live environments as GORP needs them: stand at the end of the actions so far, step away, come back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any, Protocol
+
+import gymnasium
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
+
+from efhorizon import catalog
+from efhorizon.suites.simulator import Simulator, SimulatorError
+from efhorizon.suites.specification import spec_of
+
+SEED = 0  # environments with a random start state are taken at this seed
+FULL_LENGTH_HORIZON, FULL_LENGTH_FRAMESKIP = 27_000, 4  # Appendix F.3: 30 minutes of an Atari game
+
+# Wrappers that change nothing which the rest of an episode depends on; GORP counts the time itself.
+_TRANSPARENT = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
+
+
+class LiveEnvironment(Protocol):
+    """An environment that stands at the end of a growing sequence of actions."""
+
+    id: str
+    horizon: int
+    num_actions: int
+    steps_played: int
+
+    def restore(self) -> None:
+        """Go back to the end of the sequence."""
+        ...
+
+    def step(self, action: int) -> tuple[Any, float, bool]:
+        """Observation (None where there is none), reward, and whether the episode ended."""
+        ...
+
+    def advance(self, action: int) -> tuple[float, bool]:
+        """Make an action part of the sequence; its reward, and whether the episode ended."""
+        ...
+
+
+class SnapshotEnvironment:
+    """A simulator, put back by its snapshots; by replaying actions once it says that a state cannot be restored."""
+
+    def __init__(self, name: str, simulator: Simulator, horizon: int) -> None:
+        self.id, self.horizon, self.num_actions = name, horizon, simulator.num_actions
+        self.steps_played = 0
+        self._simulator = simulator
+        self._path: list[int] = []
+        simulator.reset()
+        self._snapshot: bytes | None = simulator.get_state()
+
+    def restore(self) -> None:
+        if self._snapshot is not None:
+            try:
+                self._simulator.set_state(self._snapshot)
+                return
+            except SimulatorError:
+                self._snapshot = None
+        self._simulator.reset()
+        for action in self._path:
+            self.step(action)
+
+    def step(self, action: int) -> tuple[Any, float, bool]:
+        self.steps_played += 1
+        reward, ended = self._simulator.step(action)
+        return None, reward, ended
+
+    def advance(self, action: int) -> tuple[float, bool]:
+        self.restore()
+        _, reward, ended = self.step(action)
+        self._path.append(action)
+        self._snapshot = None if ended else self._simulator.get_state()
+        return reward, ended
+
+
+class GymnasiumEnvironment:
+    """A Gymnasium environment with discrete actions: snapshots of `env.unwrapped` where it has them, else replays.
+
+    Snapshots are used only under wrappers that keep nothing which an episode depends on: a snapshot would not restore
+    what any other wrapper keeps.
+    """
+
+    def __init__(self, env: gymnasium.Env[Any, Any], horizon: int | None = None) -> None:
+        space = env.action_space
+        self.id = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+        if not isinstance(space, gymnasium.spaces.Discrete):
+            raise SimulatorError(f"{self.id}: the action space must be Discrete, got {space}")
+        self.horizon = _horizon(env, horizon)
+        self.num_actions, self._first_action = int(space.n), int(space.start)
+        self.steps_played = 0
+        self._has_snapshots = _has_snapshots(env)
+        inner: Any = env.unwrapped if self._has_snapshots else env
+        self._env = inner
+        self._path: list[int] = []
+        env.reset(seed=SEED)
+        self._snapshot = self._env.get_state() if self._has_snapshots else None
+
+    def restore(self) -> None:
+        if self._has_snapshots:
+            self._env.set_state(self._snapshot)
+            return
+        self._env.reset(seed=SEED)
+        for number, action in enumerate(self._path):
+            if self.step(action)[2]:
+                raise SimulatorError(
+                    f"{self.id}: the episode ended while replaying, at step {number + 1}: not deterministic"
+                )
+
+    def step(self, action: int) -> tuple[Any, float, bool]:
+        self.steps_played += 1
+        observation, reward, terminated, truncated, _ = self._env.step(self._first_action + action)
+        return observation, float(reward), bool(terminated or truncated)
+
+    def advance(self, action: int) -> tuple[float, bool]:
+        self.restore()
+        _, reward, ended = self.step(action)
+        self._path.append(action)
+        if self._has_snapshots:
+            self._snapshot = self._env.get_state()
+        return reward, ended
+
+
+def live_environment(
+    environment: str | gymnasium.Env[Any, Any] | Simulator, *, horizon: int | None = None
+) -> LiveEnvironment:
+    """A live environment from a catalogue name, an Atari name with any T and F, a Gymnasium id, or an object.
+
+    Atari names are `{game}_{T}_fs{F}`; the bare name of a game means the full-length game, with horizon 27,000 and
+    frameskip 4. Always one life and no sticky actions.
+    """
+    if horizon is not None and horizon < 1:
+        raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
+    if isinstance(environment, gymnasium.Env):
+        return GymnasiumEnvironment(environment, horizon)
+    if not isinstance(environment, str):
+        if horizon is None:
+            raise SimulatorError("a simulator has no horizon of its own: give one")
+        return SnapshotEnvironment(type(environment).__name__, environment, horizon)
+    if environment in {entry.name for entry in catalog.entries()}:
+        return _from_catalogue(catalog.entry(environment), horizon)
+    atari = re.fullmatch(r"([a-z_]+?)(?:_(\d+)_fs(\d+))?", environment)
+    if atari is not None and atari[1] in catalog.ATARI_GAMES:
+        return _atari(atari[1], horizon or int(atari[2] or FULL_LENGTH_HORIZON), int(atari[3] or FULL_LENGTH_FRAMESKIP))
+    try:
+        env = gymnasium.make(environment, disable_env_checker=True)
+    except Exception as error:  # an unknown id, a missing package: all are one line to the user
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise SimulatorError(
+            f"{environment}: neither in the catalogue nor a Gymnasium environment ({reason})"
+        ) from None
+    return GymnasiumEnvironment(env, horizon)
+
+
+def _from_catalogue(entry: catalog.Entry, horizon: int | None) -> SnapshotEnvironment:
+    if horizon is not None and horizon != entry.horizon:
+        in_name = re.sub(r"_\d+_fs", f"_{horizon}_fs", entry.name)
+        name = in_name if entry.suite != "minigrid" else f"{entry.name}-T{horizon}"
+        entry = replace(entry, name=name, horizon=horizon)
+    return SnapshotEnvironment(entry.name, spec_of(entry)(), entry.horizon)
+
+
+def _atari(game: str, horizon: int, frameskip: int) -> SnapshotEnvironment:
+    from efhorizon.suites.atari import AtariSimulator
+
+    if horizon < 1:
+        raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
+    final = {"final_noops_after": horizon} if game == "skiing" else {}
+    return SnapshotEnvironment(f"{game}_{horizon}_fs{frameskip}", AtariSimulator(game, frameskip, **final), horizon)
+
+
+def _has_snapshots(env: gymnasium.Env[Any, Any]) -> bool:
+    if not all(callable(getattr(env.unwrapped, name, None)) for name in ("get_state", "set_state")):
+        return False
+    layer: Any = env
+    while layer is not env.unwrapped:
+        if not isinstance(layer, _TRANSPARENT):
+            return False
+        layer = layer.env
+    return True
+
+
+def _horizon(env: gymnasium.Env[Any, Any], given: int | None) -> int:
+    if given is not None:
+        return given
+    own = getattr(getattr(env.unwrapped, "entry", None), "horizon", None)
+    limit = own or (env.spec.max_episode_steps if env.spec is not None else None)
+    if limit is None:
+        raise SimulatorError("the environment is registered without an episode length: give a horizon")
+    return int(limit)

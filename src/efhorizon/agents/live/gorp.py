@@ -1,0 +1,229 @@
+"""GORP on a live environment (Algorithm 1, as `gorp.py` runs it on tables), with progress, checkpoints and resumption.
+
+Rollouts of one iteration all start in the same state. It is reached by a snapshot where the environment has exact ones
+(a `Simulator`, or a Gymnasium environment with `get_state` and `set_state`, as all of BRIDGE), else by replaying the
+actions so far from a reset with a fixed seed: exact for environments that are deterministic after their reset.
+
+Iteration i draws from a generator seeded by (seed, i), so a run that was stopped and resumed returns what it would have
+returned without the stop. Rewards are summed as exact decimals, as in tables, so ties are exact; they are broken
+uniformly at random among the maximising action sequences.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from efhorizon.agents.live.environments import LiveEnvironment, SnapshotEnvironment, live_environment
+from efhorizon.agents.tabular.runs import InvalidSettingError, check_positive
+from efhorizon.errors import StoreError
+from efhorizon.io.files import write_json
+
+__all__ = ["LiveRun", "Settings", "live_environment", "live_gorp"]
+
+FORMAT = "efhorizon-gorp-1"
+_MAX_SEQUENCES = 2**20
+_ACTIONS_A_DRAW = 64
+_SECONDS_A_CHECKPOINT = 10.0
+
+# Probabilities [A] of the actions after an observation; None stands for the uniform policy.
+ObservationPolicy = Callable[[Any], ArrayLike]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that decides the result, besides the environment and the exploration policy."""
+
+    id: str
+    horizon: int  # T
+    k: int
+    m: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """A run of GORP on a live environment, finished or not."""
+
+    settings: Settings
+    actions: tuple[int, ...]  # chosen so far
+    rewards: tuple[float, ...]  # that they got
+    estimates: tuple[
+        float, ...
+    ]  # after each iteration, the mean return of the best sequence's episodes: a learning curve
+    ended: bool  # whether the environment ended the episode before the horizon
+    steps_played: int  # environment steps really taken, replays included
+    num_actions: int
+
+    @property
+    def is_complete(self) -> bool:
+        return self.ended or len(self.actions) == self.settings.horizon
+
+    @property
+    def total_reward(self) -> float:
+        """The return of the actions so far."""
+        return float(sum(map(_decimal, self.rewards)))
+
+    @property
+    def timesteps(self) -> int:
+        """T for each episode, as the paper counts: T^2 A^k m once complete, whether or not the episode ended early."""
+        settings = self.settings
+        iterations = settings.horizon if self.is_complete else len(self.actions)
+        return int(iterations * settings.horizon * self.num_actions**settings.k * settings.m)
+
+
+def live_gorp(
+    environment: LiveEnvironment,
+    *,
+    k: int,
+    m: int,
+    seed: int = 0,
+    policy: ObservationPolicy | None = None,
+    max_steps: int | None = None,
+    checkpoint: Path | None = None,
+    on_progress: Callable[[LiveRun], None] | None = None,
+) -> LiveRun:
+    """Run GORP(k, m) once on a live environment, for which see `live_environment`.
+
+    `max_steps` ends the run after the iteration that has played so many steps; with a `checkpoint` file the next call
+    goes on from there, as it does after an interruption.
+    """
+    check_positive(k=k, m=m)
+    if seed < 0:
+        raise InvalidSettingError(f"the seed must not be negative, got {seed}")
+    if policy is not None and isinstance(environment, SnapshotEnvironment):
+        raise InvalidSettingError("an exploration policy needs observations: give a Gymnasium environment")
+    if k > environment.horizon or environment.num_actions**k > _MAX_SEQUENCES:
+        raise InvalidSettingError(
+            f"k = {k}: {environment.num_actions}^{k} action sequences within {environment.horizon} steps"
+        )
+    settings = Settings(environment.id, environment.horizon, k, m, seed)
+    state = _resumed(settings, environment.num_actions, checkpoint)
+    for action in state.actions:
+        environment.advance(action)
+    replayed = environment.steps_played  # to get here: not part of what the run costs
+    saved = time.monotonic()
+    try:
+        while not state.is_complete and (max_steps is None or state.steps_played < max_steps):
+            before = environment.steps_played
+            action, estimate = _iteration(environment, settings, state, policy)
+            reward, ended = environment.advance(action)
+            state = LiveRun(
+                settings=settings,
+                actions=(*state.actions, action),
+                rewards=(*state.rewards, reward),
+                estimates=(*state.estimates, float(estimate + sum(map(_decimal, state.rewards)))),
+                ended=ended,
+                steps_played=state.steps_played + environment.steps_played - before,
+                num_actions=environment.num_actions,
+            )
+            if on_progress is not None:
+                on_progress(state)
+            if checkpoint is not None and time.monotonic() - saved > _SECONDS_A_CHECKPOINT:
+                _save(state, checkpoint)
+                saved = time.monotonic()
+    finally:
+        if checkpoint is not None and environment.steps_played > replayed:
+            _save(state, checkpoint)
+    return state
+
+
+def _iteration(
+    environment: LiveEnvironment, settings: Settings, state: LiveRun, policy: ObservationPolicy | None
+) -> tuple[int, Fraction]:
+    """The action of one iteration, and the best mean reward-to-go."""
+    now = len(state.actions)
+    rng = np.random.default_rng([settings.seed, now])
+    length = min(settings.k, settings.horizon - now)
+    best, chosen, ties = Fraction(0), 0, 0
+    for sequence in itertools.product(range(environment.num_actions), repeat=length):
+        total = sum(
+            (_episode(environment, sequence, settings.horizon - now, policy, rng) for _ in range(settings.m)),
+            Fraction(),
+        )
+        if ties == 0 or total > best:
+            best, chosen, ties = total, sequence[0], 1
+        elif total == best:
+            ties += 1
+            if rng.integers(ties) == 0:
+                chosen = sequence[0]
+    return chosen, best / settings.m
+
+
+def _episode(
+    environment: LiveEnvironment,
+    sequence: tuple[int, ...],
+    time_left: int,
+    policy: ObservationPolicy | None,
+    rng: np.random.Generator,
+) -> Fraction:
+    """The reward-to-go of one episode: the sequence, then the exploration policy."""
+    total, observation = Fraction(0), None
+    environment.restore()
+    draws: list[int] = []
+    for step in range(time_left):
+        if step < len(sequence):
+            action = sequence[step]
+        elif policy is not None:
+            action = _drawn(np.asarray(policy(observation), np.float64), environment.num_actions, rng)
+        else:
+            if not draws:
+                draws = rng.integers(environment.num_actions, size=_ACTIONS_A_DRAW).tolist()
+            action = draws.pop()
+        observation, reward, ended = environment.step(action)
+        if reward:
+            total += _decimal(reward)
+        if ended:
+            break
+    return total
+
+
+def _drawn(probabilities: NDArray[np.float64], num_actions: int, rng: np.random.Generator) -> int:
+    if (
+        probabilities.shape != (num_actions,)
+        or not np.isclose(probabilities.sum(), 1, atol=1e-5)
+        or (probabilities < 0).any()
+    ):
+        raise InvalidSettingError(
+            f"the exploration policy gave {probabilities}, no probabilities of {num_actions} actions"
+        )
+    return int(rng.choice(num_actions, p=probabilities / probabilities.sum()))
+
+
+@lru_cache(maxsize=4096)
+def _decimal(reward: float) -> Fraction:
+    """A reward as the shortest decimal that float32 rounds to it, as `TabularMDP.reward_units` reads rewards."""
+    return Fraction(str(np.float32(reward)))
+
+
+def _save(state: LiveRun, path: Path) -> None:
+    write_json(path, {"format": FORMAT, **asdict(state)})
+
+
+def _resumed(settings: Settings, num_actions: int, path: Path | None) -> LiveRun:
+    """The state of a run: as the checkpoint says, or a fresh one."""
+    if path is None or not path.exists():
+        return LiveRun(settings, (), (), (), False, 0, num_actions)
+    try:
+        content = json.loads(path.read_text())
+        if content.pop("format") != FORMAT:
+            raise ValueError("another format")
+        found = Settings(**content.pop("settings"))
+        for name in ("actions", "rewards", "estimates"):
+            content[name] = tuple(content[name])
+        state = LiveRun(settings=found, **content)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise StoreError(f"{path}: not a checkpoint of GORP ({str(error).splitlines()[0]})") from None
+    if found != settings or state.num_actions != num_actions:
+        raise StoreError(f"{path}: a checkpoint of another run ({found}, not {settings})")
+    return state

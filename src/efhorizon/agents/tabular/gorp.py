@@ -1,0 +1,82 @@
+"""GORP: Greedy Over Random Policy (Algorithm 1, section 5).
+
+    for i = 1, ..., T:
+        for each action sequence a_{i:i+k-1} in A^k:
+            sample m episodes following pi_1, ..., pi_{i-1}, then a_{i:i+k-1}, and finally pi^expl
+            Q_i(s_i, a_{i:i+k-1}) = the mean reward-to-go of these episodes
+        pi_i(s_i) = arg max_{a_i} max_{a_{i+1:i+k-1}} Q_i(s_i, a_i, a_{i+1:i+k-1})
+
+Ties, about which the paper says nothing, are broken uniformly at random among the maximising action *sequences*; the
+exact effective horizon (`bounds.exact_horizon`) counts on the same. Near the horizon sequences are cut to the steps
+that are left: each would have the same number of copies, which changes no chance. Timesteps: T^2 A^k m, as Lemma 5.3
+counts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import ArrayLike
+
+from efhorizon.agents.tabular.kernels import compared, rollouts, walked
+from efhorizon.agents.tabular.runs import Runs, Task, check_positive, num_sequences, task
+from efhorizon.mdp import TabularMDP
+from efhorizon.planning.policies import ExplorationPolicy
+
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
+
+def gorp(
+    mdp: TabularMDP,
+    *,
+    k: int,
+    m: int,
+    runs: int = 1,
+    rng: np.random.Generator,
+    exploration_policy: ArrayLike | ExplorationPolicy | None = None,
+) -> Runs:
+    """Run GORP(k, m, exploration policy) independently `runs` times."""
+    return gorp_on_task(task(mdp, exploration_policy), k=k, m=m, runs=runs, rng=rng)
+
+
+def gorp_on_task(prepared: Task, *, k: int, m: int, runs: int, rng: np.random.Generator) -> Runs:
+    """The same on a task that was prepared once for many calls."""
+    check_positive(m=m, runs=runs)
+    timesteps = timesteps_of(prepared.mdp, k=k, m=m)
+    prepared.check_sum(m)
+    return prepared.played(_gorp_runs, k, m, runs=runs, rng=rng, timesteps=timesteps)
+
+
+def timesteps_of(mdp: TabularMDP, *, k: int, m: int) -> int:
+    """T^2 A^k m: what one run costs."""
+    return mdp.horizon**2 * num_sequences(mdp, k=k) * m
+
+
+@njit(cache=True, parallel=True)
+def _gorp_runs(k, m, words, task, actions, steps):  # type: ignore[no-untyped-def]
+    for run in prange(len(words)):
+        steps[run] = _gorp_run(k, m, words[run].copy(), task, actions[run])
+
+
+@njit(cache=True)
+def _gorp_run(k, m, words, task, actions):  # type: ignore[no-untyped-def]
+    """Fill in the actions [T] of one run, and return the steps that it played."""
+    transitions, codes, units, _, _ = task
+    horizon, num_actions = len(actions), transitions.shape[1]
+    state, steps = 0, 0
+    for time in range(horizon):
+        length = min(k, horizon - time)
+        best, ties, chosen = 0, 0, 0
+        for sequence in range(num_actions**length):
+            end, prefix = walked(state, sequence, length, transitions, codes, units)
+            total, played = rollouts(words, m, end, time + length, horizon, task)
+            total += m * prefix
+            steps += played + length
+            is_better, best, ties = compared(words, total, best, ties)
+            if is_better:
+                chosen = sequence
+        actions[time] = chosen // num_actions ** (length - 1)
+        state = transitions[state, actions[time]]
+        if state < 0:
+            break  # the episode is over: no later choice has any effect
+    return steps

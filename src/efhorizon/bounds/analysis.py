@@ -1,0 +1,206 @@
+"""Everything that the paper's theory says about one table, in one call."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from efhorizon.bounds.covering_length import CoveringLength
+from efhorizon.bounds.effective_horizon import EffectiveHorizon
+from efhorizon.bounds.effective_planning_window import EffectivePlanningWindow
+from efhorizon.bounds.goal_horizon import GoalHorizon
+from efhorizon.bounds.lower_bound import LowerBound, lower_bound
+from efhorizon.bounds.qvi_solvability import QviSolvability, qvi_solvability
+from efhorizon.bounds.registry import BoundResult, registered_bounds
+from efhorizon.bounds.theorem_horizon import TheoremHorizon, theorem_horizon
+from efhorizon.bounds.unfinished import AnytimeAnalysis, analyze_unfinished
+from efhorizon.mdp import TabularMDP
+from efhorizon.planning.occupancy import OccupancyMinima, optimal_return_probability
+from efhorizon.planning.policies import ExplorationPolicy
+from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
+from efhorizon.planning.sweeps import Witness
+from efhorizon.planning.values import worst_values
+
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
+_MAX_JSON_BITS = 13_000  # Python refuses to write integers of more than 4300 digits
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How hard a table is for RL, and why. Returns are rewards; times count from 0."""
+
+    id: str | None
+    num_states: int
+    num_actions: int
+    horizon: int
+    gamma: float
+    optimal_return: float
+    exploration_return: float
+    worst_return: float
+    optimal_return_probability: float
+    occupancy: OccupancyMinima
+    solvability: QviSolvability
+    theorem: tuple[TheoremHorizon, ...]  # Theorem 5.4 for k = 1, 2, ...
+    bounds: dict[str, BoundResult]  # by name, everything that is registered
+    titles: dict[str, str]
+    lower_bound: LowerBound | None
+
+    @property
+    def effective_horizon(self) -> EffectiveHorizon:
+        return self.bounds["effective_horizon"]  # type: ignore[return-value]
+
+    @property
+    def effective_planning_window(self) -> EffectivePlanningWindow:
+        return self.bounds["epw"]  # type: ignore[return-value]
+
+    @property
+    def covering_length(self) -> CoveringLength:
+        return self.bounds["covering_length"]  # type: ignore[return-value]
+
+    @property
+    def goal(self) -> GoalHorizon:
+        return self.bounds["goal"]  # type: ignore[return-value]
+
+    @property
+    def deciding(self) -> Witness | None:
+        """The state that makes it hard: where a greedy policy is closest to a mistake, as in the paper's Figure 2d.
+
+        If it can make none, where Theorem 5.4's bound is attained; if greedy actions are not optimal, where they fail.
+        """
+        k = self.effective_horizon.k or self.solvability.min_k or 1
+        for bound in (*self.theorem[k - 1 : k], *self.theorem):
+            if bound.deciding is not None:
+                return bound.deciding
+        return next((failure for failure in self.solvability.failures if failure is not None), None)
+
+    @property
+    def most_failures(self) -> Any:
+        """Where GORP with the exact k and m takes its first action that is not optimal most often, if that is known."""
+        chosen = [entry for entry in self.effective_horizon.by_k if entry.k == self.effective_horizon.k]
+        return chosen[0].witness if chosen and chosen[0].method == "exact" else None
+
+    def as_json(self) -> dict[str, Any]:
+        """The analysis in plain types; None where a figure is infinite or does not apply, `reasons` say why."""
+        horizon = self.effective_horizon
+        reasons = {name: bound.reason for name, bound in self.bounds.items() if bound.reason is not None}
+        if self.solvability.reason is not None:
+            reasons["min_k"] = self.solvability.reason
+        return {
+            "id": self.id,
+            "complete": True,
+            "num_states": self.num_states,
+            "num_actions": self.num_actions,
+            "horizon": self.horizon,
+            "gamma": self.gamma,
+            "optimal_return": self.optimal_return,
+            "exploration_return": self.exploration_return,
+            "worst_return": self.worst_return,
+            "optimal_return_probability": self.optimal_return_probability,
+            "min_k": self.solvability.min_k,
+            "epw": self.effective_planning_window.window,
+            "min_state_occupancy": self.occupancy.state,
+            "min_sum_state_occupancy": self.occupancy.state_sum,
+            "min_state_action_occupancy": self.occupancy.state_action,
+            "min_sum_state_action_occupancy": self.occupancy.state_action_sum,
+            "covering_length": self.covering_length.upper,
+            "covering_length_lower": self.covering_length.lower,
+            "effective_horizon": {
+                "value": horizon.value,
+                "k": horizon.k,
+                "m": _writable(horizon.m),
+                "kind": horizon.kind,
+                "by_k": {
+                    str(entry.k): {
+                        "exact_m": entry.exact_m,
+                        "least_possible_m": entry.least_possible_m,
+                        "upper_m": _writable(entry.upper_m),
+                        "theorem_m": _writable(entry.theorem_m),
+                        "method": entry.method,
+                        "exact_reason": entry.exact_reason,
+                        "upper_reason": entry.upper_reason,
+                        "theorem_reason": entry.theorem_reason,
+                    }
+                    for entry in horizon.by_k
+                },
+            },
+            "sample_complexity": {name: _writable(bound.sample_complexity) for name, bound in self.bounds.items()},
+            "goal_mdp": {
+                "is_goal_mdp": self.goal.is_goal_mdp,
+                "p": self.goal.p,
+                "effective_horizon": self.goal.effective_horizon,
+            },
+            "lower_bound": _writable(self.lower_bound.sample_complexity) if self.lower_bound else None,
+            "deciding_state": _witness_json(self.deciding),
+            "theorem_states": {str(bound.k): _witness_json(bound.witness) for bound in self.theorem},
+            "most_failures": None if self.most_failures is None else asdict(self.most_failures),
+            "reasons": reasons,
+        }
+
+
+def analyze(
+    mdp: TabularMDP,
+    *,
+    gamma: float = 1.0,
+    exploration_policy: ArrayLike | ExplorationPolicy | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    exact: bool = True,
+    reward_bounds: tuple[float, float] | None = None,
+) -> Analysis | AnytimeAnalysis:
+    """Every bound of the paper and of the registry, for the uniform exploration policy or a given one.
+
+    `exact=False` leaves out the exact effective horizon, which takes the longest on large tables. A table with
+    unexplored states gives intervals instead of numbers; `reward_bounds` says between what their rewards lie.
+    """
+    if mdp.unexplored is not None:
+        return analyze_unfinished(mdp, gamma=gamma, exploration=exploration_policy, reward_bounds=reward_bounds)
+    given = problem(mdp, gamma=gamma, policy=exploration_policy, max_k=max_k, exact=exact)
+    return analysis_of(given)
+
+
+def analysis_of(given: Problem) -> Analysis:
+    """The analysis of a problem."""
+    mdp = given.mdp
+    worst_return = worst_values(given.timeline, gamma=given.gamma).reward()
+    listed = registered_bounds()
+    bounds = {bound.name: bound(given) for bound in listed}
+    value = getattr(bounds["effective_horizon"], "value", None)
+    return Analysis(
+        id=mdp.metadata.get("id"),
+        num_states=mdp.num_states,
+        num_actions=mdp.num_actions,
+        horizon=mdp.horizon,
+        gamma=given.gamma,
+        optimal_return=given.optimal.values.reward(),
+        exploration_return=given.exploration.exploration_return,
+        worst_return=worst_return,
+        optimal_return_probability=optimal_return_probability(given.timeline, given.optimal, given.policy),
+        occupancy=given.occupancy_minima,
+        solvability=qvi_solvability(given),
+        theorem=tuple(theorem_horizon(given, k) for k in range(1, given.max_k + 1)),
+        bounds=bounds,
+        titles={bound.name: bound.title for bound in listed},
+        lower_bound=None if value is None else lower_bound(mdp.horizon, mdp.num_actions, value),
+    )
+
+
+def _writable(number: int | None) -> int | None:
+    """An integer that JSON can carry."""
+    return None if number is None or number.bit_length() > _MAX_JSON_BITS else number
+
+
+def _witness_json(witness: Witness | None) -> dict[str, Any] | None:
+    if witness is None:
+        return None
+    return {
+        "time": witness.time,
+        "state": witness.state,
+        "k": witness.k,
+        "q_values": list(witness.q_values),
+        "optimal_q_values": list(witness.optimal_q_values),
+        "optimal_value": witness.optimal_value,
+        "gap": witness.gap,
+        "margin": witness.margin,
+    }

@@ -1,0 +1,23 @@
+"""The report: a study as a web site that opens from disk. Pure chart functions, pages, and one call that writes all."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from efhorizon.suites.simulator import MissingExtraError
+
+if TYPE_CHECKING:
+    from efhorizon.render.html.site import Report
+
+__all__ = ["write_report"]
+
+
+def write_report(study: Path, out: Path) -> Report:
+    """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
+    if find_spec("jinja2") is None:
+        raise MissingExtraError("report", "jinja2")
+    from efhorizon.render.html import site
+
+    return site.write_report(study, out)

@@ -1,0 +1,93 @@
+"""The MDPs of a study as the pages see them: summary, analysis and runs side by side, each of which may be missing."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from efhorizon.errors import StoreError
+from efhorizon.evaluation import theory
+from efhorizon.evaluation.records import MdpSummary
+from efhorizon.evaluation.runs import selected_rows
+from efhorizon.evaluation.source import StudyData
+from efhorizon.render.html.analysis import Analysis, Interval, analysis_of
+from efhorizon.render.html.learning import Setting, settings_of
+
+_MAX_DIGITS = 18  # longer ones are no counts
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One MDP."""
+
+    name: str
+    suite: str
+    summary: MdpSummary | None  # None where the analysis is unfinished
+    analysis: Analysis | None  # None where there is only a summary.csv
+    settings: tuple[Setting, ...]  # best setting of each algorithm first
+
+    def sample_complexity(self, algorithm: str) -> float | None:
+        """Timesteps; infinite where the algorithm did not get there, None where it was not run."""
+        if self.summary is not None:
+            return self.summary.sample_complexities.get(algorithm)
+        found = [setting.sample_complexity for setting in self.settings if setting.algorithm == algorithm]
+        return min(found, default=None)
+
+    def bounds(self) -> dict[str, float | Interval]:
+        """log10 of timesteps by name, infinite where a bound is or does not apply; intervals if unfinished."""
+        if self.summary is not None:
+            return dict(self.summary.bounds)
+        if self.analysis is None:
+            return {}
+        return {name: _log10(value) for name, value in self.analysis.sample_complexity.items()}
+
+
+def study_entries(data: StudyData) -> list[Entry]:
+    """All MDPs, by suite and name."""
+    summaries = {summary.name: summary for summary in data.summaries}
+    analyses = {name: analysis_of(name, content) for name, content in data.analyses.items()}
+    rows = _rows_by_mdp(data)
+    entries = []
+    for name in {**summaries, **analyses}:
+        _check_name(name)
+        summary, analysis = summaries.get(name), analyses.get(name)
+        suite = analysis.suite if analysis is not None else summary.origin if summary is not None else ""
+        entries.append(Entry(name, suite, summary, analysis, tuple(settings_of(rows.get(name, [])))))
+    return sorted(entries, key=lambda entry: (entry.suite, _natural(entry.name)))
+
+
+def _check_name(name: str) -> None:
+    """JSON can spell texts that no file can hold."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise StoreError(f"the name of an MDP is no valid text: {name[:60]!r}") from None
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """An order in which pong_9 comes before pong_10."""
+    parts = re.findall(r"(\D*)(\d*)", name.lower())
+    return [(text, int(digits[:_MAX_DIGITS] or 0)) for text, digits in parts]
+
+
+def _rows_by_mdp(data: StudyData) -> dict[str, list[Mapping[str, Any]]]:
+    """The rows that count for the summaries, by MDP."""
+    fingerprints = {name: theory.fingerprint(content) for name, content in data.analyses.items()}
+    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for (name, _), rows in selected_rows(data.runs, fingerprints).rows.items():
+        grouped[name] += rows
+    return grouped
+
+
+def _log10(value: Any) -> float | Interval:
+    """Of a sample complexity that may be larger than any float."""
+    if value is None:
+        return math.inf
+    if isinstance(value, Interval):
+        high = None if value.high is None else math.log10(max(1, value.high))
+        return Interval(math.log10(max(1, value.low)), high)
+    return math.log10(max(1, value))

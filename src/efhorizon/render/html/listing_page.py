@@ -1,0 +1,147 @@
+"""The table of all MDPs: one line each, with what it is sorted and filtered by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
+from efhorizon.render.charts import marks
+from efhorizon.render.html import numbers
+from efhorizon.render.html.analysis import Figure, Interval
+from efhorizon.render.html.entries import Entry
+from efhorizon.render.html.explanations import figure
+from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS
+from efhorizon.render.html.names import page_link
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, and what it is sorted by: a number as text, empty where there is none."""
+
+    shown: str
+    value: str
+    class_: str = "number"
+
+
+@dataclass(frozen=True)
+class ListRow:
+    name: str
+    link: str
+    suite: str
+    suite_title: str
+    words: str  # what the search looks in
+    type: str
+    solved_by: str  # "both", "one", "none" or "" of PPO and DQN
+    min_k: str
+    cells: tuple[Cell, ...]
+
+
+COLUMNS = (
+    ("T", "horizon"),
+    ("A", "actions"),
+    ("states", "states"),
+    ("optimal", "return of an optimal policy"),
+    ("random", "return of random play"),
+    ("k", "least k for which the MDP is k-QVI-solvable"),
+    ("EPW", "effective planning window"),
+    ("H", "effective horizon"),
+    ("T² Aᴴ", "the effective horizon's bound, timesteps"),
+    *((ALGORITHM_TITLES[algorithm], "timesteps to an optimal policy") for algorithm in ALGORITHMS),
+)
+
+
+def listing_page(entries: Sequence[Entry]) -> dict[str, Any]:
+    """What the template needs."""
+    rows = [_row(entry) for entry in entries]
+    return {
+        "columns": COLUMNS,
+        "rows": rows,
+        "suites": list(dict.fromkeys((row.suite, row.suite_title) for row in rows)),
+        "types": sorted({row.type for row in rows}),
+        "min_ks": sorted({row.min_k for row in rows if row.min_k}, key=lambda k: (len(k), k)),
+        "has_runs": any(row.solved_by for row in rows),
+    }
+
+
+def _row(entry: Entry) -> ListRow:
+    summary, analysis = entry.summary, entry.analysis
+    min_k = summary.k_min if summary is not None else None
+    game = (summary.game if summary is not None else analysis.game if analysis is not None else "") or ""
+    return ListRow(
+        name=entry.name,
+        link=page_link(entry.name),
+        suite=marks.suite_class(entry.suite),
+        suite_title=marks.suite_title(entry.suite),
+        words=f"{entry.name} {entry.suite} {game}".lower(),
+        type=summary.type if summary is not None else "unfinished",
+        solved_by=_solved_by(entry),
+        min_k="" if min_k is None else str(min_k),
+        cells=tuple(_figures(entry)) + tuple(_needed(entry, algorithm) for algorithm in ALGORITHMS),
+    )
+
+
+def _figures(entry: Entry) -> list[Cell]:
+    summary, analysis = entry.summary, entry.analysis
+    if summary is not None:
+        horizon = summary.effective_horizon
+        sign = "≤ " if summary.effective_horizon_kind == "upper" else ""
+        return [
+            _count(summary.horizon),
+            _count(summary.num_actions),
+            _count(summary.num_states),
+            _figure(summary.reward_optimal),
+            _figure(summary.reward_exploration),
+            _count(summary.k_min),
+            _count(summary.epw),
+            Cell(sign + numbers.decimal(horizon), _value(horizon)),
+            _timesteps(summary.bounds.get(EFFECTIVE_HORIZON)),
+        ]
+    assert analysis is not None  # an entry has at least one of them
+    known = analysis.figures
+    return [
+        _count(analysis.horizon),
+        _count(analysis.num_actions),
+        *(_figure(known.get(name)) for name in ("num_states", "optimal_return", "exploration_return", "min_k", "epw")),
+        _figure(analysis.effective_horizon),
+        _figure(analysis.sample_complexity.get(EFFECTIVE_HORIZON)),
+    ]
+
+
+def _needed(entry: Entry, algorithm: str) -> Cell:
+    complexity = entry.sample_complexity(algorithm)
+    if complexity is not None and math.isinf(complexity):
+        return Cell("not solved", "Infinity", "number unsolved")
+    return Cell(numbers.steps(complexity), _value(complexity))
+
+
+def _solved_by(entry: Entry) -> str:
+    """By how many of PPO and DQN."""
+    found = [entry.sample_complexity(algorithm) for algorithm in ("ppo", "dqn")]
+    run = [complexity for complexity in found if complexity is not None]
+    if not run:
+        return ""
+    solved = sum(math.isfinite(complexity) for complexity in run)
+    return "both" if solved == 2 else "one" if solved == 1 else "none"
+
+
+def _count(number: int | None) -> Cell:
+    return Cell(numbers.count(number), _value(number))
+
+
+def _figure(value: Figure) -> Cell:
+    return Cell(figure(value), _value(value.low if isinstance(value, Interval) else value))
+
+
+def _timesteps(log10: float | None) -> Cell:
+    return Cell(numbers.from_log10(log10), _value(log10))
+
+
+def _value(number: float | None) -> str:
+    if number is None or (isinstance(number, float) and math.isnan(number)):
+        return ""
+    if isinstance(number, float) and math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return repr(number)

@@ -1,0 +1,35 @@
+"""What makes a folder a report: a small file that only `write_report` writes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from efhorizon._version import __version__
+from efhorizon.errors import StoreError
+from efhorizon.io.files import write_json
+
+MARKER, FORMAT, FORMAT_VERSION = "report.json", "efhorizon-report", 1
+
+
+def write_marker(folder: Path) -> None:
+    write_json(folder / MARKER, {"format": FORMAT, "format_version": FORMAT_VERSION, "efhorizon": __version__})
+
+
+def is_report(folder: Path) -> bool:
+    """Whether a folder is one that `write_report` made."""
+    try:
+        content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(content, dict) and content.get("format") == FORMAT
+
+
+def check_replaceable(out: Path, study: Path) -> None:
+    """Refuse to write where something else is, or where the study itself would be swept away."""
+    if study.resolve().is_relative_to(out.resolve()):
+        raise StoreError(f"{out}: holds the results themselves; choose another folder for the report")
+    if out.exists() and not out.is_dir():
+        raise StoreError(f"{out}: not a folder; nothing was written")
+    if out.is_dir() and any(out.iterdir()) and not is_report(out):
+        raise StoreError(f"{out}: not empty and not a report; nothing was written")

@@ -1,0 +1,194 @@
+"""Writing the site: every page, picture and download into a folder that takes its place only when it is complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from efhorizon._version import __version__
+from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.evaluation import summary_csv
+from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
+from efhorizon.evaluation.source import StudyData, study_data
+from efhorizon.evaluation.tables import Tables, all_tables
+from efhorizon.io.files import written_aside
+from efhorizon.render.charts.svg import standalone
+from efhorizon.render.html.entries import Entry, study_entries
+from efhorizon.render.html.front_page import front_page
+from efhorizon.render.html.images import Picture, study_picture
+from efhorizon.render.html.listing_page import listing_page
+from efhorizon.render.html.marker import check_replaceable, write_marker
+from efhorizon.render.html.mdp_page import mdp_page
+from efhorizon.render.html.names import page_link, slug
+from efhorizon.study import built_tables
+from efhorizon.study.export import MDPS, RUNS, write_export
+
+DOWNLOADS = "data"
+_ASSETS = ("charts.css", "site.css", "theme.js", "scatter.js", "table.js", "player.js", "icon.svg")
+_PAGES = (("index.html", "Overview"), ("mdps.html", "MDPs"), ("data.html", "Data"), ("reproduce.html", "Reproduce"))
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written."""
+
+    path: Path
+    num_mdps: int
+    num_files: int
+    num_bytes: int
+    notes: tuple[str, ...]  # what was left out, and why
+
+    @property
+    def index(self) -> Path:
+        return self.path / "index.html"
+
+
+def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES) -> Report:
+    """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
+    out = out.resolve()  # a link is followed, not replaced
+    check_replaceable(out, study)
+    environment = _environment()
+    data = study_data(study)
+    entries = study_entries(data)
+    tables = all_tables(data, num_resamples=num_resamples)
+    with written_aside(out) as folder:
+        folder.mkdir()
+        site = _Site(folder, environment, [(entry.name, page_link(entry.name)) for entry in entries])
+        notes = _write_mdp_pages(site, data, entries) + _write_downloads(folder / DOWNLOADS, data)
+        _write_top_pages(site, data, entries, tables, notes)
+        write_marker(folder)
+        written = [path for path in folder.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in written)
+    return Report(out, len(entries), len(written), size, (*tables.notes, *notes))
+
+
+@dataclass(frozen=True)
+class _Site:
+    """A folder that pages are written into."""
+
+    folder: Path
+    environment: Environment
+    pages: list[tuple[str, str]]  # name and link of every MDP, in order
+
+    def write(self, name: str, template: str, context: Mapping[str, Any]) -> None:
+        depth = name.count("/")
+        text = self.environment.get_template(template).render(
+            **context,
+            page=name,
+            root="../" * depth,
+            navigation=_PAGES,
+            version=__version__,
+        )
+        self.write_bytes(name, text.encode("utf-8", "replace"))  # a lone surrogate is no reason to fail
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[Entry]) -> list[str]:
+    """A page for each MDP; returns what was wrong with pictures."""
+    notes = []
+    without = {entry.name for entry in entries if _has_lost_pictures(data.path, entry)}
+    if without:
+        whose = "states" if len(without) == len(entries) else f"{len(without)} of {len(entries)} MDPs"
+        notes.append(f"no pictures of {whose}: exports do not have them, so an analysis that came from one has none")
+    for number, entry in enumerate(entries):
+        pictures: dict[str, str] = {}
+        for kind, given in _named_pictures(entry) if entry.name not in without else []:
+            try:
+                picture = study_picture(data.path, given)
+                _check_frames(entry, given, picture)
+            except StoreError as error:
+                notes.append(f"picture left out: {error}")
+                continue
+            link = f"pictures/{slug(entry.name)}-{kind}.png"
+            site.write_bytes(link, picture.content)
+            pictures[given] = f"../{link}"
+        context = mdp_page(entry, data.titles, pictures)
+        neighbours = {
+            "previous": site.pages[number - 1] if number > 0 else None,
+            "next": site.pages[number + 1] if number + 1 < len(entries) else None,
+        }
+        site.write(page_link(entry.name), "mdp.html", context | neighbours)
+    return notes
+
+
+def _has_lost_pictures(study: Path, entry: Entry) -> bool:
+    """Whether an analysis names pictures and not one of them is there."""
+    named = _named_pictures(entry)
+    try:
+        return bool(named) and not any((study / given).is_file() for _, given in named)
+    except OSError:  # a name that cannot be one
+        return False
+
+
+def _named_pictures(entry: Entry) -> list[tuple[str, str]]:
+    analysis = entry.analysis
+    if analysis is None:
+        return []
+    given = [
+        ("start", analysis.start_picture),
+        ("deciding", None if analysis.deciding is None else analysis.deciding.picture),
+        ("episode", None if analysis.episode is None else analysis.episode.picture),
+    ]
+    return [(kind, name) for kind, name in given if name]
+
+
+def _check_frames(entry: Entry, given: str, picture: Picture) -> None:
+    """A sprite sheet must hold all the frames that it is said to hold."""
+    episode = entry.analysis.episode if entry.analysis is not None else None
+    if episode is None or given != episode.picture:
+        return
+    lines = -(-episode.frames // episode.columns)
+    if episode.columns * episode.width > picture.width or lines * episode.height > picture.height:
+        raise StoreError(f"{given}: {picture.width} x {picture.height} pixels do not hold {episode.frames} frames")
+
+
+def _write_downloads(folder: Path, data: StudyData) -> list[str]:
+    """The study as CSV and Parquet; without pyarrow as CSV only, which the notes then say."""
+    folder.mkdir()
+    try:
+        write_export(folder, data)
+    except EfhorizonError as error:
+        summary_csv.write_summaries(folder / summary_csv.FILE, data.summaries)
+        return [f"no Parquet files: {error}"]
+    return []
+
+
+def _write_top_pages(
+    site: _Site, data: StudyData, entries: Sequence[Entry], tables: Tables, notes: Sequence[str]
+) -> None:
+    front = front_page(entries, tables, data.titles, notes)
+    site.write("index.html", "index.html", front)
+    site.write("mdps.html", "mdps.html", listing_page(entries))
+    figures = {f"figures/{slug(each.bound)}-{each.algorithm}.svg": each.plain for each in front["scatters"]}
+    if front["min_k_chart"] is not None:
+        figures["figures/min-k.svg"] = front["min_k_chart"]
+    for name, picture in figures.items():
+        site.write_bytes(name, standalone(picture).encode("utf-8", "replace"))
+    names = [
+        name for name in (summary_csv.FILE, MDPS, RUNS, built_tables.FILE) if (site.folder / DOWNLOADS / name).exists()
+    ]
+    downloads = [(name, (site.folder / DOWNLOADS / name).stat().st_size) for name in names]
+    site.write("data.html", "data.html", {"downloads": downloads, "figures": sorted(figures), "entries": entries})
+    site.write("reproduce.html", "reproduce.html", {"entries": entries, "tables": tables})
+    for name in _ASSETS:
+        site.write_bytes(f"assets/{name}", files("efhorizon.render.html").joinpath("assets", name).read_bytes())
+
+
+def _environment() -> Environment:
+    """Templates that escape everything that is not markup already, and that fail on a name they do not know."""
+    return Environment(
+        loader=PackageLoader("efhorizon.render.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )

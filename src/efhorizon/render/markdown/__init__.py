@@ -1,0 +1,55 @@
+"""A study as files to commit: tables.md, lists.md and figures, the same bytes from the same study."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from efhorizon.evaluation.by_suite import run_counts, suite_bounds
+from efhorizon.evaluation.source import StudyData
+from efhorizon.evaluation.tables import Tables
+from efhorizon.io.files import written_aside
+from efhorizon.render.markdown.figures import Figure, study_figures
+from efhorizon.render.markdown.lists_page import lists_page
+from efhorizon.render.markdown.tables_page import Study, tables_page
+from efhorizon.render.markdown.text import picture
+
+TABLES, LISTS = "tables.md", "lists.md"
+
+
+def publication(data: StudyData, tables: Tables) -> dict[str, str]:
+    """The content of every file by its name; `tables` are `all_tables` of the data."""
+    figures = study_figures(data.summaries, tables, data.titles)
+    study = Study(
+        summaries=data.summaries,
+        tables=tables,
+        suites=suite_bounds(data, num_resamples=tables.num_resamples, seed=tables.seed),
+        runs=run_counts(data),
+        pictures=_pictures(figures),
+    )
+    return {
+        TABLES: tables_page(study),
+        LISTS: lists_page(data, tables),
+        **{figure.file: figure.svg for figure in figures},
+    }
+
+
+def write_publication(folder: Path, files: Mapping[str, str]) -> list[Path]:
+    """Write the files, each in one step; what else is in the folder stays."""
+    paths = []
+    for name, content in files.items():
+        path = folder / name
+        with written_aside(path) as temporary:
+            temporary.write_bytes(content.encode("utf-8", "replace"))  # the same line ends on every system
+        paths.append(path)
+    return paths
+
+
+def _pictures(figures: Sequence[Figure]) -> dict[str, str]:
+    """The figures of each section as Markdown: the large one alone, the others side by side."""
+    sections: dict[str, list[str]] = defaultdict(list)
+    for figure in figures:
+        width = "75%" if figure.is_large else "49%"
+        sections[figure.section].append(picture(figure.file, figure.caption, width))
+    return {key: "<p>\n" + "\n".join(shown) + "\n</p>" for key, shown in sections.items()}

@@ -1,0 +1,189 @@
+"""lists.md: how each table was made and checked, and the three lists of the paper's Appendix G; one line an MDP."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from efhorizon.evaluation._fields import Fields
+from efhorizon.evaluation.appendix_lists import Complexities, Properties, Returns
+from efhorizon.evaluation.by_suite import ALGORITHMS
+from efhorizon.evaluation.records import MdpSummary
+from efhorizon.evaluation.source import StudyData
+from efhorizon.evaluation.tables import Tables
+from efhorizon.render.charts.marks import suite_title
+from efhorizon.render.html.analysis import analysis_of
+from efhorizon.render.html.learning import ALGORITHM_TITLES
+from efhorizon.render.html.mdp_page import short_title
+from efhorizon.render.markdown.bound_sections import bound_order
+from efhorizon.render.markdown.text import Footnotes, blocks, escaped, from_log10, number, significant, table, unbroken
+
+_UNKNOWN, _NOT_RUN = "not known", "not run"
+_NO_RETURN = "not run, or the run ended before its greedy policy was evaluated"
+
+
+def lists_page(data: StudyData, tables: Tables) -> str:
+    summaries, titles = data.summaries, data.titles
+    by_name = {each.name: each for each in summaries}
+    present = {name for each in summaries for name in each.sample_complexities}
+    algorithms = [name for name in ALGORITHMS if name in present]
+    algorithms += sorted(present - set(ALGORITHMS))
+    return (
+        blocks(
+            "# All MDPs of the study",
+            "The lists of the paper's Appendix G. Written by `efhorizon evaluate RESULTS --publish DIR`, together with "
+            "[tables.md](tables.md).",
+            "## Properties",
+            "S states after consolidation, A actions, horizon T, the least k for which the MDP is k-QVI-solvable, the "
+            "effective horizon H (`exact`, or an `upper` bound), the covering length in episodes (Lemma D.4), and "
+            "the effective planning window.",
+            _properties(tables.properties, by_name),
+            "## Bounds and sample complexities",
+            "In timesteps. *infinite*: the bound does not apply, or promises nothing. *> N*: not solved within N.",
+            _complexities(tables.complexities, by_name, titles, algorithms),
+            "## Returns",
+            "Of the random and the optimal policy, and the last evaluation of each algorithm's greedy policy: the "
+            "median over the seeds of its best setting. A PPO run also ends once the median of its last 100 training "
+            "episodes is optimal, which the greedy policy need not be yet.",
+            _returns(tables.returns, algorithms),
+            "## How the tables were made and checked",
+            "States as the simulator tells them apart; episodes and steps that were replayed "
+            "in a fresh environment and gave the same rewards, ends and screens; seconds of searching, of verifying "
+            "and of the analysis. One search may serve several horizons.",
+            _tables(data.analyses),
+            *_not_analyzed(data),
+        )
+        + "\n"
+    )
+
+
+def _properties(lines: Sequence[Properties], by_name: Mapping[str, MdpSummary]) -> str:
+    notes = Footnotes()
+
+    def known(value: str | None) -> str:
+        return notes.missing(_UNKNOWN) if value is None else value
+
+    rows = [
+        [
+            escaped(line.name),
+            escaped(suite_title(by_name[line.name].origin)),
+            f"{line.num_states:,}",
+            str(line.num_actions),
+            str(line.horizon),
+            known(None if line.k_min is None else str(line.k_min)),
+            known(None if line.effective_horizon is None else number(line.effective_horizon)),
+            known(None if line.effective_horizon_kind is None else escaped(line.effective_horizon_kind)),
+            known(None if line.covering_length_log10 is None else from_log10(line.covering_length_log10)),
+            known(None if line.epw is None else str(line.epw)),
+        ]
+        for line in lines
+    ]
+    header = ["MDP", "suite", "S", "A", "T", "least k", "H", "kind", "covering length", "window"]
+    return blocks(table(header, rows, num_left=2), notes.text())
+
+
+def _complexities(
+    lines: Sequence[Complexities],
+    by_name: Mapping[str, MdpSummary],
+    titles: Mapping[str, str],
+    algorithms: Sequence[str],
+) -> str:
+    notes = Footnotes()
+    bounds = sorted({name for line in lines for name in line.bounds_log10}, key=bound_order)
+    rows = []
+    for line in lines:
+        cells = [escaped(line.name)]
+        for name in algorithms:
+            timesteps = line.sample_complexities.get(name)
+            cells.append(
+                notes.missing(_NOT_RUN) if timesteps is None else _timesteps(timesteps, by_name[line.name], name)
+            )
+        for name in bounds:
+            logarithm = line.bounds_log10.get(name)
+            cells.append(notes.missing(_UNKNOWN) if logarithm is None else from_log10(logarithm))
+        rows.append(cells)
+    bound_titles = (escaped(short_title(titles.get(name, name))) for name in bounds)
+    return blocks(table(["MDP", *map(_algorithm_title, algorithms), *bound_titles], rows), notes.text())
+
+
+def _timesteps(timesteps: float, summary: MdpSummary, algorithm: str) -> str:
+    if math.isfinite(timesteps):
+        return f"{timesteps:,.0f}"
+    budget = summary.budgets.get(algorithm)
+    return "not solved" if budget is None else unbroken(f"> {budget:,.0f}")
+
+
+def _returns(lines: Sequence[Returns], algorithms: Sequence[str]) -> str:
+    notes = Footnotes()
+
+    def known(value: float | None, reason: str) -> str:
+        return notes.missing(reason) if value is None else significant(value)
+
+    rows = [
+        [
+            escaped(line.name),
+            known(line.exploration, _UNKNOWN),
+            known(line.optimal, _UNKNOWN),
+            *(known(line.of_algorithms.get(name), _NO_RETURN) for name in algorithms),
+        ]
+        for line in lines
+    ]
+    header = ["MDP", "random", "optimal", *map(_algorithm_title, algorithms)]
+    return blocks(table(header, rows), notes.text())
+
+
+def _tables(analyses: Mapping[str, Mapping[str, Any]]) -> str:
+    notes = Footnotes()
+
+    def known(value: float | None, form: str) -> str:
+        return notes.missing(_UNKNOWN) if value is None else format(value, form)
+
+    rows = []
+    for name, content in sorted(analyses.items()):
+        made = analysis_of(name, content)
+        replayed = Fields(made.verification or {}, f"{name}: verification")
+        is_verified = made.verification is not None and made.verification.get("verified") is True
+        rows.append(
+            [
+                escaped(name),
+                known(made.num_raw_states, ","),
+                *(
+                    f"{replayed.integer(what):,}" if is_verified else notes.missing("not verified")
+                    for what in ("episodes", "steps")
+                ),
+                *(known(made.seconds.get(stage), ",.1f") for stage in ("build", "verify", "analyze")),
+            ]
+        )
+    header = ["MDP", "raw states", "episodes", "steps", "search", "verify", "analyze"]
+    return blocks(table(header, rows), notes.text())
+
+
+def _not_analyzed(data: StudyData) -> list[str]:
+    """The section on tables that were built and not analyzed; nothing where there are none."""
+    left = [built for built in data.tables if built.name not in data.analyses]
+    if not left:
+        return []
+    notes = Footnotes()
+    rows = []
+    for built in left:
+        raw = notes.missing(_UNKNOWN) if built.num_raw_states is None else f"{built.num_raw_states:,}"
+        replayed = [
+            f"{count:,}" if built.is_verified and count is not None else notes.missing("not verified")
+            for count in (built.episodes, built.steps)
+        ]
+        same = "yes" if built.is_degenerate else ""
+        rows.append([escaped(built.name), str(built.horizon), f"{built.num_states:,}", raw, *replayed, same])
+    verified = sum(built.is_verified for built in data.tables)
+    header = ["MDP", "T", "S", "raw states", "episodes", "steps", "pays the same whatever one does"]
+    return [
+        "## Tables built and not analyzed",
+        f"{len(data.tables)} tables were built in all, {verified} of them verified: in each, episodes were replayed in "
+        "a fresh environment, and nothing differed. These were not analyzed.",
+        table(header, rows),
+        notes.text(),
+    ]
+
+
+def _algorithm_title(algorithm: str) -> str:
+    return ALGORITHM_TITLES.get(algorithm) or escaped(algorithm)

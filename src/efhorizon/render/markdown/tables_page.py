@@ -1,0 +1,272 @@
+"""tables.md: every table of the paper from one study, with intervals and the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from efhorizon.evaluation import published
+from efhorizon.evaluation.bound_table import BoundTable
+from efhorizon.evaluation.by_suite import ALGORITHMS, RunCounts, SuiteBounds, SuiteCounts, counts_of, suite_counts
+from efhorizon.evaluation.changes import ChangeTable
+from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO
+from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary
+from efhorizon.evaluation.resampling import LEAST_GAMES
+from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
+from efhorizon.evaluation.tables import Tables
+from efhorizon.render.charts.marks import suite_title
+from efhorizon.render.html.learning import ALGORITHM_TITLES, GORP_RUNS
+from efhorizon.render.markdown.bound_sections import (
+    SIGNIFICANT,
+    bound_section,
+    concordance_section,
+    leave_one_out_section,
+    metric_title,
+    of_paper,
+    ordered_rows,
+    tests_section,
+)
+from efhorizon.render.markdown.text import Footnotes, blocks, escaped, estimate_text, number, table
+
+
+@dataclass(frozen=True)
+class Study:
+    """What the page is about."""
+
+    summaries: Sequence[MdpSummary]
+    tables: Tables
+    suites: Sequence[SuiteBounds]
+    runs: Sequence[RunCounts]
+    pictures: Mapping[str, str]  # Markdown of the sections bounds-ppo, bounds-dqn and min_k
+
+
+def tables_page(study: Study) -> str:
+    tables = study.tables
+    return (
+        blocks(
+            "# Which theory predicts practice: the tables of the study",
+            "Written by `efhorizon evaluate RESULTS --publish DIR`: the same study gives the same bytes. What every "
+            "number means: [evaluation.md](../evaluation.md). All MDPs one by one: [lists.md](lists.md).",
+            f"In brackets: the {tables.level:.0%} interval of {tables.num_resamples:,} bootstrap resamples of games "
+            f"(seed {tables.seed}). Columns headed *paper*: Laidlaw, Russell and Dragan (2023), "
+            f"{published.NUM_MDPS} MDPs of Atari, Procgen and MiniGrid together, {published.BUDGET:,} timesteps a run.",
+            "## What was run",
+            _counts_section(study),
+            "## Table 2: how well each bound predicts what PPO and DQN need",
+            "Spearman and the median ratio are over the MDPs that the algorithm solved; AUROC and accuracy tell solved "
+            "from unsolved ones. Bold: the best bound. The effective horizon is exact where [lists.md](lists.md) says "
+            "so; the paper's is an upper bound.",
+            *(
+                bound_section(
+                    each,
+                    title=ALGORITHM_TITLES[each.algorithm],
+                    pictures=study.pictures.get(f"bounds-{each.algorithm}", ""),
+                )
+                for each in tables.bounds
+            ),
+            "## Table 2 for each suite alone",
+            _suites_section(study.suites),
+            "## The effective horizon against every other predictor",
+            "The metric of the effective horizon minus that of the row; for the median ratio the factor by which it is "
+            "larger or smaller (smaller is better). On the same resamples; p-values are adjusted by Holm over the "
+            f"rows. Bold: p below {SIGNIFICANT}.",
+            *(tests_section(each, title=ALGORITHM_TITLES[each.algorithm]) for each in tables.bounds),
+            *_suite_tests(study.suites),
+            "## Unsolved MDPs kept as censored: concordance",
+            "Of the pairs of MDPs whose order of difficulty is known, the share that the predictions order alike; 0.5 "
+            "is chance. The paper has no such number.",
+            concordance_section(tables.bounds),
+            "## Leaving one game out",
+            "A threshold fitted on all other games tells the MDPs of the game left out. And the range of Spearman's "
+            "correlation without any one game.",
+            *(leave_one_out_section(each) for each in tables.bounds),
+            "## Table 1: is acting greedily on the random policy's Q-function optimal?",
+            *(_solvability_section(each) for each in tables.solvability),
+            "## The least k for which an MDP is k-QVI-solvable",
+            _min_k_section(tables.min_k),
+            study.pictures.get("min_k", ""),
+            "## Table 3a: reward shaping",
+            _changes_section(tables.shaping, "No pair of an MDP and its shaped version was run."),
+            "## Table 3b: exploration policies",
+            _changes_section(
+                tables.exploration, "No MDP was run from another exploration policy than the uniform one."
+            ),
+            "## Notes" if tables.notes else "",
+            "\n".join(f"- {escaped(note)}" for note in tables.notes),
+        )
+        + "\n"
+    )
+
+
+def _counts_section(study: Study) -> str:
+    tables = study.tables
+    counts = suite_counts(study.summaries)
+    lines = [_counts_line(each, escaped(suite_title(each.suite))) for each in counts]
+    if len(counts) > 1:
+        lines.append(_counts_line(counts_of("", study.summaries), "**all**"))
+    notes = Footnotes()
+    of_paper = [f"{published.NUM_SOLVED[each]} of {published.NUM_MDPS}" for each in published.NUM_SOLVED]
+    silent = notes.missing("the paper does not say")
+    lines.append(["the paper", str(published.NUM_MDPS), silent, *of_paper, silent])
+    header = ["suite", "MDPs", "games", *(f"{ALGORITHM_TITLES[each]} solved" for each in ALGORITHMS)]
+    either = (
+        f"PPO or DQN, at least one of them, solved {tables.counts.num_solved_by_either} "
+        f"(the paper: {published.NUM_SOLVED_BY_EITHER} of {published.NUM_MDPS})."
+    )
+    kinds = [each.type for each in study.summaries]
+    more = [
+        f"{kinds.count(kind)} {what}"
+        for kind, what in ((SHAPED, "with shaped rewards"), (EXPLORATION, "with another exploration policy"))
+        if kind in kinds
+    ]
+    return blocks(
+        table(header, lines),
+        notes.text(),
+        either,
+        f"Not counted here, since only Table 3 has them: {' and '.join(more)}." if more else "",
+        _runs_table(study.runs),
+    )
+
+
+def _counts_line(counts: SuiteCounts, title: str) -> list[str]:
+    solved = [
+        f"{counts.num_solved[each]} of {counts.num_run[each]}" if counts.num_run[each] else "not run"
+        for each in ALGORITHMS
+    ]
+    return [title, str(counts.num_mdps), str(counts.num_games), *solved]
+
+
+def _runs_table(runs: Sequence[RunCounts]) -> str:
+    if not runs:
+        return "There are no rows of single runs: the study is a summary."
+    lines = [
+        [
+            escaped(ALGORITHM_TITLES.get(each.algorithm, each.algorithm)),
+            str(each.num_mdps),
+            f"{each.num_rows:,}",
+            ", ".join(map(escaped, each.settings)),
+            _span(*each.seeds),
+            _span(*each.budgets),
+        ]
+        for each in runs
+    ]
+    header = ["algorithm", "MDPs, all kinds", "rows", "settings", "rows of a setting", "timesteps a run could have"]
+    return blocks(table(header, lines), f"A row of GORP stands for {GORP_RUNS} runs, one of PPO or DQN for one.")
+
+
+def _span(low: float, high: float) -> str:
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+
+
+def _suites_section(suites: Sequence[SuiteBounds]) -> str:
+    if len(suites) == 1:
+        return f"All MDPs are of {escaped(suite_title(suites[0].suite))}: the tables above are of this suite alone."
+    parts = [
+        "The paper has no numbers for single suites: beside ours stand those of all its suites together, "
+        "so the two are not of the same MDPs."
+    ]
+    for suite in suites:
+        for each in suite.bounds:
+            title = _suite_title(suite, each)
+            if each.num_games >= LEAST_GAMES:
+                parts.append(bound_section(each, title=title))
+            else:
+                solved = f"{each.num_solved} of {each.num_mdps} MDPs solved" if each.num_mdps else "Not run"
+                few = f"{solved}: with fewer than {LEAST_GAMES} games, bounds cannot be compared."
+                parts.append(blocks(f"### {title}", few))
+    return blocks(*parts)
+
+
+def _suite_tests(suites: Sequence[SuiteBounds]) -> list[str]:
+    """The same for each suite that has games enough, where there are several suites."""
+    return [
+        tests_section(each, title=_suite_title(suite, each))
+        for suite in suites
+        for each in suite.bounds
+        if len(suites) > 1 and each.num_games >= LEAST_GAMES
+    ]
+
+
+def _suite_title(suite: SuiteBounds, found: BoundTable) -> str:
+    return f"{escaped(suite_title(suite.suite))}, {ALGORITHM_TITLES[found.algorithm]}"
+
+
+def _solvability_section(found: SolvabilityTable) -> str:
+    name = ALGORITHM_TITLES[found.algorithm]
+    cells = {(cell.is_1_qvi_solvable, cell.is_solved): cell for cell in found.cells}
+    if not any(cell.count for cell in found.cells):
+        return blocks(f"### {name}", "Not run, or of no MDP is the least k known.")
+    has_paper = found.published_agreement is not None
+    header = ["greedy is optimal"]
+    for column in (f"{name} solves it", f"{name} does not"):
+        header += [column, "paper"] if has_paper else [column]
+    rows = []
+    for is_solvable, title in ((True, "yes"), (False, "no")):
+        row = [title]
+        for is_solved in (True, False):
+            cell = cells[is_solvable, is_solved]
+            row += [str(cell.count), str(cell.published)] if has_paper else [str(cell.count)]
+        rows.append(row)
+    alike = f"Alike in {number(found.agreement)} of the MDPs"
+    alike += f" (paper: {number(found.published_agreement)})." if has_paper else " (the paper's table is of PPO)."
+    left_out = f"{found.num_left_out} MDPs do not count: {name} was not run on them, or their least k is not known."
+    exceptions = [
+        f"- {what}: {', '.join(map(escaped, cells[key].names))}"
+        for key, what in (
+            ((True, False), f"greedy is optimal, yet {name} does not solve it"),
+            ((False, True), f"greedy is not optimal, yet {name} solves it"),
+        )
+        if cells[key].names
+    ]
+    return blocks(
+        f"### {name}", table(header, rows), alike, left_out if found.num_left_out else "", "\n".join(exceptions)
+    )
+
+
+def _min_k_section(distributions: Sequence[MinKDistribution]) -> str:
+    """All algorithms have the same MDPs; they differ in what was solved."""
+    first = distributions[0]
+    if not first.rows:
+        return "Of no MDP is the least k known."
+    header = ["least k", "MDPs"]
+    for each in distributions:
+        name = ALGORITHM_TITLES[each.algorithm]
+        header += [f"{name} solved", f"{name} did not", f"{name} not run"]
+    rows = []
+    for place, row in enumerate(first.rows):
+        of_algorithms = [each.rows[place] for each in distributions]
+        counts = [count for each in of_algorithms for count in (each.num_solved, each.num_unsolved, each.num_not_run)]
+        rows.append([str(row.k), str(row.count), *map(str, counts)])
+    share = f"k = 1 in {number(first.share_of_1)} of the MDPs (the paper: {first.published_share_of_1})."
+    unknown = f" Of {first.num_unknown} MDPs the least k is not known." if first.num_unknown else ""
+    return blocks(table(header, rows, num_left=0), share + unknown)
+
+
+def _changes_section(tables: Sequence[ChangeTable], nothing: str) -> str:
+    used = [each for each in tables if each.num_pairs]
+    if not used:
+        return nothing
+    explained = (
+        "By what factor the sample complexity changes, as a bound predicts it and as it was measured, over the pairs "
+        "of MDPs of which both were solved. Empirical rows take the factor of another algorithm's need as prediction."
+    )
+    return blocks(explained, *map(_change_section, used))
+
+
+def _change_section(found: ChangeTable) -> str:
+    notes = Footnotes()
+    metrics = (CORRELATION, MEDIAN_RATIO)
+    rows = []
+    for row in ordered_rows(found.rows):
+        cells = [escaped(row.title), str(row.num_pairs)]
+        for metric in metrics:
+            cells += [estimate_text(row.metrics[metric.name], metric, notes), of_paper(row.published, metric, notes)]
+        rows.append(cells)
+    header = ["", "pairs", *(cell for metric in metrics for cell in (metric_title(metric), "paper"))]
+    return blocks(
+        f"### {ALGORITHM_TITLES[found.algorithm]}",
+        f"Pairs: {found.num_pairs}; both solved in {found.num_both_solved}, became solved in "
+        f"{found.num_became_solved}, became unsolved in {found.num_became_unsolved}.",
+        table(header, rows) if rows else "No bound can be judged.",
+        notes.text(),
+    )

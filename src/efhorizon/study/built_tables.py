@@ -1,0 +1,114 @@
+"""The tables that a study has built, analyzed or not, and how each was verified: tables.csv, one line a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from efhorizon.errors import StoreError
+from efhorizon.evaluation._fields import Fields, read_text
+from efhorizon.io import store
+from efhorizon.io.files import written_aside
+
+FILE = "tables.csv"
+_STORE_FILE = "zarr.json"  # in the folder of a table
+_YES, _NO = "yes", "no"
+
+
+@dataclass(frozen=True)
+class BuiltTable:
+    """What is known of a table without opening it."""
+
+    name: str
+    horizon: int
+    num_states: int
+    num_raw_states: int | None
+    is_degenerate: bool  # every action sequence pays the same
+    is_verified: bool  # replayed in a fresh environment, and nothing differed
+    episodes: int | None  # that were replayed
+    steps: int | None
+
+
+def tables_in(folder: Path) -> tuple[BuiltTable, ...]:
+    """The tables in the native store's folder, by name; none where there is no such folder."""
+    paths = sorted(file.parent for file in folder.glob(f"[!.]*/{_STORE_FILE}"))
+    return tuple(_described(store.header(path), str(path)) for path in paths)
+
+
+def read_tables(path: Path) -> tuple[BuiltTable, ...]:
+    """The lines of a tables.csv; none where there is no such file."""
+    if not path.exists():
+        return ()
+    reader = csv.DictReader(io.StringIO(read_text(path, "a tables.csv"), newline=""))
+    names = [field.name for field in fields(BuiltTable)]
+    try:
+        if list(reader.fieldnames or ()) != names:
+            raise StoreError(f"{path}: not a tables.csv: the columns must be {', '.join(names)}")
+        return tuple(_read(line, f"{path}: line {number}") for number, line in enumerate(reader, 2))
+    except csv.Error as error:
+        raise StoreError(f"{path}: not a tables.csv: {error}") from None
+
+
+def write_tables(path: Path, tables: Iterable[BuiltTable]) -> None:
+    with written_aside(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(BuiltTable)], lineterminator="\n")
+        writer.writeheader()
+        for table in tables:
+            writer.writerow({name: _written(value) for name, value in asdict(table).items()})
+
+
+def _described(content: Mapping[str, Any], where: str) -> BuiltTable:
+    header = Fields(content, where)
+    metadata = header.fields("metadata")
+    shape = header.fields("digests").mapping("transitions").get("shape")
+    if not isinstance(shape, list) or not shape or not isinstance(shape[0], int):
+        raise StoreError(f"{where}: the shape of the transitions must be numbers, not {shape!r}")
+    checked = header.mapping("metadata").get("verification")
+    verification = Fields(checked if isinstance(checked, dict) else {}, f"{where}: verification")
+    return BuiltTable(
+        name=metadata.text("id"),
+        horizon=header.integer("horizon"),
+        num_states=shape[0],
+        num_raw_states=metadata.optional_integer("num_states_raw"),
+        is_degenerate=header.mapping("metadata").get("degenerate") is True,
+        is_verified=isinstance(checked, dict) and checked.get("verified") is True,
+        episodes=verification.optional_integer("episodes"),
+        steps=verification.optional_integer("steps"),
+    )
+
+
+def _read(line: Mapping[str, str | None], where: str) -> BuiltTable:
+    def flag(name: str) -> bool:
+        if line[name] not in (_YES, _NO):
+            raise StoreError(f"{where}: {name} must be {_YES} or {_NO}, got {line[name]!r}")
+        return line[name] == _YES
+
+    def count(name: str) -> int | None:
+        text = line[name] or ""
+        if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise StoreError(f"{where}: {name} must be a whole number, got {text!r}")
+        return int(text) if text else None
+
+    name, horizon, num_states = line["name"], count("horizon"), count("num_states")
+    if not name or horizon is None or num_states is None:
+        raise StoreError(f"{where}: name, horizon and num_states must be there")
+    return BuiltTable(
+        name=name,
+        horizon=horizon,
+        num_states=num_states,
+        num_raw_states=count("num_raw_states"),
+        is_degenerate=flag("is_degenerate"),
+        is_verified=flag("is_verified"),
+        episodes=count("episodes"),
+        steps=count("steps"),
+    )
+
+
+def _written(value: str | int | None) -> str:
+    if isinstance(value, bool):
+        return _YES if value else _NO
+    return "" if value is None else str(value)

@@ -1,0 +1,101 @@
+"""What a study is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from efhorizon import catalog
+from efhorizon.build.explore import Budget
+from efhorizon.build.target import Target, catalogue_target
+from efhorizon.planning.problem import DEFAULT_MAX_K
+from efhorizon.study import sweep
+from efhorizon.study.pool import Job
+from efhorizon.study.rates import network_of
+
+ALL = "all"  # every suite
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What is run of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
+
+    algorithm: sweep.Algorithm
+    settings: str = sweep.PAPER
+    num_seeds: int = sweep.SEEDS
+    max_steps: int = sweep.STEPS
+
+    def as_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = {"algorithm": self.algorithm, "settings": self.setting_names()}
+        return content if self.algorithm == "gorp" else {**content, "seeds": self.num_seeds, "steps": self.max_steps}
+
+    def setting_names(self) -> list[str]:
+        return list(sweep.named_settings(self.algorithm, self.settings))
+
+    @property
+    def num_runs(self) -> int:
+        """Rows of one setting."""
+        return 1 if self.algorithm == "gorp" else self.num_seeds
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A study: which environments, what is run on them, how much of everything."""
+
+    out: Path
+    names: tuple[str, ...]
+    runs: tuple[Runs, ...] = tuple(Runs(algorithm) for algorithm in ("gorp", "ppo", "dqn"))
+    image_runs: tuple[Runs, ...] | None = None  # instead of `runs` in Atari and Procgen, where training is slow
+    max_k: int = DEFAULT_MAX_K
+    budget: Budget = field(default_factory=Budget)
+    num_workers: int = 1
+    note: str | None = None  # what readers of the report should know
+
+    @property
+    def tables(self) -> Path:
+        return self.out / "tables"
+
+    def targets(self) -> list[Target]:
+        """What is to be built: horizons of one game behind each other, the shortest first, as each search continues
+        the last."""
+        found = [catalogue_target(name) for name in self.names]
+        first = {target.search_name: place for place, target in reversed(list(enumerate(found)))}
+        return sorted(found, key=lambda target: (first[target.search_name], target.horizon))
+
+    def runs_on(self, suite: str) -> tuple[Runs, ...]:
+        is_seen = network_of(suite) == "image"
+        return self.image_runs if is_seen and self.image_runs is not None else self.runs
+
+    def jobs(self, target: Target) -> list[Job]:
+        """One job for each algorithm and setting."""
+        suite, path = str(target.metadata["suite"]), self.tables / target.id
+        return [
+            Job(target.id, network_of(suite), path, runs.algorithm, setting, runs.num_seeds, runs.max_steps)
+            for runs in self.runs_on(suite)
+            for setting in runs.setting_names()
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        content = {
+            "names": list(self.names),
+            "runs": [runs.as_json() for runs in self.runs],
+            "max_k": self.max_k,
+            "max_states": self.budget.max_states,
+            "max_minutes": self.budget.max_minutes,
+            "note": self.note,
+        }
+        if self.image_runs is not None:
+            content["image_runs"] = [runs.as_json() for runs in self.image_runs]
+        return content
+
+
+def environment_names(given: Iterable[str]) -> tuple[str, ...]:
+    """Names of environments from names and suites, each once; an unknown name is refused with those closest to it."""
+    found: dict[str, None] = {}
+    for name in given:
+        suites: Sequence[catalog.Suite] = [suite for suite in catalog.SUITES if name in (suite, ALL)]
+        entries = [entry for suite in suites for entry in catalog.entries(suite)] if suites else [catalog.entry(name)]
+        found.update((entry.name, None) for entry in entries)
+    return tuple(found)

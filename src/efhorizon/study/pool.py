@@ -1,0 +1,227 @@
+"""Running many tasks at once: worker processes, each on its own share of the cores.
+
+A gridworld's network keeps one core busy and no more, and several small trainings side by side waste less than one on
+all cores. So there are as many workers as cores or tasks, whichever are fewer, and the cores are dealt out among them:
+numba starts as many threads as its process may use cores.
+
+A worker that dies takes one task with it, which is reported; the others go on. If the study itself is killed, its
+workers see their pipe close and end at once: rows that were written stay, the rest is made by the next call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from efhorizon.agents.deep.protocol import RunRecord
+from efhorizon.errors import EfhorizonError
+from efhorizon.mdp import TabularMDP, load
+from efhorizon.study import sweep
+from efhorizon.study.failures import reason_of
+from efhorizon.study.records import Results
+from efhorizon.study.run import Task, check_installed, run_task, tasks
+
+_SECONDS_BETWEEN_LOOKS = 2.0  # at rows that somebody else is making
+
+
+@dataclass(frozen=True)
+class Job:
+    """One algorithm with one setting on one table, all seeds."""
+
+    name: str  # of the MDP
+    network: str  # that it is learnt with: "dense" or "image"
+    table: Path
+    algorithm: str
+    setting: str
+    num_seeds: int
+    max_steps: int
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {self.algorithm} {self.setting}"
+
+
+@dataclass(frozen=True)
+class JobProgress:
+    """How far a job has come."""
+
+    steps: int  # of the run that is furthest
+    finished: int
+    runs: int
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """How a job ended: its failure is None where all its rows are there."""
+
+    job: Job
+    failure: str | None
+    seconds: float
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    results: Path,
+    *,
+    num_workers: int,
+    on_progress: Callable[[Job, JobProgress], None] = lambda job, progress: None,
+    on_result: Callable[[JobResult], None] = lambda result: None,
+) -> list[JobResult]:
+    """Make the rows of all jobs, in the order given as workers become free; returns how each of them ended."""
+    pool = _Pool(results, min(num_workers, len(jobs)))
+    waiting, ended = deque(jobs), list[JobResult]()
+    try:
+        while waiting or pool.is_busy:
+            while waiting and pool.has_room:
+                pool.submit(waiting.popleft())
+            for job, message in pool.messages():
+                if isinstance(message, JobProgress):
+                    on_progress(job, message)
+                elif isinstance(message, _LeftToOthers):
+                    if not waiting and not pool.is_busy:
+                        time.sleep(_SECONDS_BETWEEN_LOOKS)
+                    waiting.append(job)  # another study makes some rows: look again when all else is done
+                else:
+                    ended.append(message)
+                    on_result(message)
+    finally:
+        pool.close()
+    return ended
+
+
+@dataclass(frozen=True)
+class _LeftToOthers:
+    """Another process holds the claims of some rows of a job."""
+
+
+@dataclass
+class _Worker:
+    process: Any
+    connection: Connection
+    cores: list[int]
+    job: Job | None = None
+    began: float = 0.0
+
+
+class _Pool:
+    """Worker processes; one that died is replaced when there is something to do."""
+
+    def __init__(self, results: Path, num_workers: int) -> None:
+        self._results = results
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        shares = [cores[number::num_workers] or cores for number in range(num_workers)]
+        self._workers = [self._started(share) for share in shares]
+
+    @property
+    def is_busy(self) -> bool:
+        return any(worker.job is not None for worker in self._workers)
+
+    @property
+    def has_room(self) -> bool:
+        return any(worker.job is None for worker in self._workers)
+
+    def submit(self, job: Job) -> None:
+        place = next(place for place, worker in enumerate(self._workers) if worker.job is None)
+        if not self._workers[place].process.is_alive():
+            self._workers[place] = self._started(self._workers[place].cores)
+        worker = self._workers[place]
+        worker.job, worker.began = job, time.monotonic()
+        with contextlib.suppress(OSError):  # it has just died: `messages` will find out
+            worker.connection.send(job)
+
+    def messages(self) -> list[tuple[Job, JobProgress | JobResult | _LeftToOthers]]:
+        """What workers have to say; waits for at least one of them."""
+        busy: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers if worker.job is not None}
+        found: list[tuple[Job, JobProgress | JobResult | _LeftToOthers]] = []
+        for connection in wait(list(busy)):
+            worker = busy[connection]
+            assert worker.job is not None
+            job = worker.job
+            message: Any
+            try:
+                message = worker.connection.recv()
+            except (EOFError, OSError):
+                worker.process.join(timeout=5)
+                message = f"its process ended with exit code {worker.process.exitcode} (killed, or out of memory?)"
+            if isinstance(message, JobProgress):
+                found.append((job, message))
+                continue
+            worker.job = None
+            is_left = isinstance(message, _LeftToOthers)
+            found.append((job, message if is_left else JobResult(job, message, time.monotonic() - worker.began)))
+        return found
+
+    def close(self) -> None:
+        for worker in self._workers:
+            worker.connection.close()
+            worker.process.terminate()
+        for worker in self._workers:
+            worker.process.join(timeout=5)
+
+    def _started(self, cores: list[int]) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, self._results, cores), daemon=True)
+        process.start()
+        theirs.close()
+        return _Worker(process, ours, cores)
+
+
+def _serve(connection: Connection, results: Path, cores: list[int]) -> None:
+    """Run jobs until the other end closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    if cores:
+        os.sched_setaffinity(0, cores)
+        with contextlib.suppress(ValueError):  # NUMBA_NUM_THREADS allows fewer
+            numba.set_num_threads(len(cores))  # it counted the cores when it was imported
+    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    threading.Thread(target=_receive_jobs, args=(connection, jobs), daemon=True).start()
+    while True:
+        job = jobs.get()
+        try:
+            is_whole = _run(job, results, lambda progress: connection.send(progress))
+            connection.send(None if is_whole else _LeftToOthers())
+        except BrokenPipeError:
+            return  # the parent is gone
+        except (Exception, MemoryError) as error:
+            connection.send(reason_of(error))
+
+
+def _receive_jobs(connection: Connection, jobs: queue.SimpleQueue[Job]) -> None:
+    try:
+        while True:
+            jobs.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(0)  # the parent is gone: stop in the middle of a job too
+
+
+def _run(job: Job, results: Path, report: Callable[[JobProgress], None]) -> bool:
+    """Make the rows of a job that are missing; whether all are there now."""
+    check_installed(job.algorithm, "table")
+
+    def on_progress(runs: list[RunRecord]) -> None:
+        report(JobProgress(max(run.steps for run in runs), sum(run.is_finished for run in runs), len(runs)))
+
+    return not run_task(task_of(job, load(job.table)), Results(results), on_progress=on_progress)
+
+
+def task_of(job: Job, mdp: TabularMDP) -> Task:
+    """The task of a job on its table."""
+    algorithm = next((known for known in sweep.ALGORITHMS if known == job.algorithm), None)
+    if algorithm is None:
+        raise EfhorizonError(f"no algorithm is called {job.algorithm!r}; there are: {' '.join(sweep.ALGORITHMS)}")
+    (task,) = tasks([mdp], algorithm, settings=job.setting, num_seeds=job.num_seeds, max_steps=job.max_steps)
+    return task

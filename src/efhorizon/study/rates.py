@@ -1,0 +1,140 @@
+"""How fast things go: measured rates with their sources, replaced by what a study itself has measured so far.
+
+All figures are of the development machine: two cores of a Xeon server, while other jobs were running, so a desktop is
+likely to be faster.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from efhorizon.build.target import Target
+from efhorizon.errors import EfhorizonError
+from efhorizon.study.sizes import search_state
+
+# State-action pairs a second and worker: the middle of what docs/survey.md lists (gridworlds above 1,000 states).
+PAIRS_A_SECOND = {"atari": 300.0, "procgen": 800.0, "minigrid": 8_000.0}
+# Starting the simulators, checking that they restore exactly, verifying: what the smallest tables took.
+BUILD_SECONDS = {"atari": 3.0, "procgen": 4.0, "minigrid": 1.5}
+# Training on one core, timesteps of all seeds a second (`benchmarks/train.py`, and the demo's own rows): gridworlds
+# have a small dense network, the other suites a CNN.
+DENSE_STEPS_A_SECOND = {"ppo": 40_000.0, "dqn": 25_000.0}
+IMAGE_STEPS_A_SECOND = {"ppo": 600.0, "dqn": 150.0}
+# Compiling a training, or GORP's kernels, before the first step.
+COMPILATION_SECONDS = {"ppo": 4.0, "dqn": 5.0, "gorp": 0.5}
+# GORP with one k, by how soon it is solved; the largest is that of MiniGrid-MultiRoom-N4-S5-v1, unsolved within its
+# 100 million timesteps.
+GORP_SECONDS = (0.1, 40.0)
+# The analysis of one table in seconds for each reachable pair and action, beside a constant: little where the exact
+# effective horizon is soon found or out of reach, most where its search uses its whole budget of work.
+ANALYSIS_SECONDS, ANALYSIS_SECONDS_A_PAIR = (0.5, 60.0), (1e-5, 5e-4)
+REPORT_SECONDS, REPORT_SECONDS_AN_MDP = (2.0, 10.0), (0.05, 0.5)
+
+PROCESS_BYTES = 200 << 20  # a worker that emulates
+ANALYSIS_BYTES = 350 << 20  # this process with numba's kernels
+SEARCH_BYTES_A_STATE = 105  # in memory (README: 66 to 105), beside the arrays that merging needs:
+MERGE_BYTES_A_PAIR = 24
+ANALYSIS_BYTES_A_STATE, ANALYSIS_BYTES_A_PAIR = 60, 10  # for each reachable (time, state), and for each of its actions
+TRAINING_BYTES = {"dense": 700 << 20, "image": 1200 << 20}  # a worker that trains
+# On disk: searches and tables built by `efhorizon build`, bytes by raw state; a row's learning curve; pictures, pages.
+SEARCH_DISK_A_STATE = {"atari": (800, 5_500), "procgen": (220, 550), "minigrid": (220, 350)}
+TABLE_DISK, ROW_DISK, CURVE_POINT_DISK, MDP_DISK = 100_000, 2_000, 70, (60_000, 400_000)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The rates that can be measured while a study runs."""
+
+    pairs: Mapping[str, float] = field(default_factory=lambda: dict(PAIRS_A_SECOND))  # a worker, by suite
+    dense_steps: Mapping[str, float] = field(default_factory=lambda: dict(DENSE_STEPS_A_SECOND))  # by algorithm
+    image_steps: Mapping[str, float] = field(default_factory=lambda: dict(IMAGE_STEPS_A_SECOND))
+    measured: tuple[str, ...] = ()  # which of them were measured in this study
+
+    def steps(self, algorithm: str, network: str) -> float:
+        return (self.dense_steps if network == "dense" else self.image_steps)[algorithm]
+
+
+def network_of(suite: str) -> str:
+    """What agents learn with: "dense" for gridworlds, "image" for what is seen."""
+    return "dense" if suite == "minigrid" else "image"
+
+
+def measured_rates(out: Path, targets: Sequence[Target], num_workers: int) -> Rates:
+    """The rates of this study: of its searches and its rows so far, and the defaults where there are none."""
+    rates, measured = Rates(), []
+    pairs = _search_rates(out / "tables", targets, num_workers)
+    if pairs:
+        rates = replace(rates, pairs={**rates.pairs, **pairs})
+        measured += [f"emulating {suite}" for suite in sorted(pairs)]
+    steps = _training_rates(out, {target.id: network_of(str(target.metadata["suite"])) for target in targets})
+    for network, known in (("dense", dict(rates.dense_steps)), ("image", dict(rates.image_steps))):
+        for algorithm in known:
+            if (network, algorithm) in steps:
+                known[algorithm] = steps[network, algorithm]
+                measured.append(f"{algorithm} on {'gridworlds' if network == 'dense' else 'images'}")
+        rates = replace(rates, **{f"{network}_steps": known})  # type: ignore[arg-type]
+    return replace(rates, measured=tuple(measured))
+
+
+_LEAST_SECONDS = 2.0  # what took less says nothing about a rate
+
+
+def _search_rates(tables: Path, targets: Sequence[Target], num_workers: int) -> dict[str, float]:
+    """Pairs a second and worker, by suite."""
+    found: dict[str, list[float]] = {}
+    for target in {target.search_name: target for target in targets}.values():
+        search = search_state(target, tables)
+        if search is not None and search.seconds >= _LEAST_SECONDS:
+            num_actions = num_actions_of(target)
+            rate = search.num_expanded * num_actions / search.seconds / num_workers
+            found.setdefault(str(target.metadata["suite"]), []).append(rate)
+    return {suite: statistics.median(rates) for suite, rates in found.items()}
+
+
+def num_actions_of(target: Target) -> int:
+    from efhorizon import catalog
+
+    return catalog.entry(str(target.metadata["catalogue_name"])).num_actions
+
+
+def _training_rates(out: Path, networks: Mapping[str, str]) -> dict[tuple[str, str], float]:
+    """Timesteps a second by network and algorithm. Seeds of a task run side by side, so the last one's time counts."""
+    from efhorizon.study.records import Results
+
+    if not (out / "results.json").is_file():
+        return {}
+    together: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    for row in _readable_rows(Results(out)):
+        key = (row["id"], row["algorithm"], row["setting"])
+        if row["algorithm"] != "gorp" and row["id"] in networks:
+            together.setdefault(key, []).append((row["steps"], row["wall_seconds"]))
+    found: dict[tuple[str, str], list[float]] = {}
+    for (name, algorithm, _), runs in together.items():
+        seconds = max(seconds for _, seconds in runs)
+        if seconds >= _LEAST_SECONDS:
+            found.setdefault((networks[name], algorithm), []).append(sum(steps for steps, _ in runs) / seconds)
+    return {key: statistics.median(rates) for key, rates in found.items()}
+
+
+def _readable_rows(results: Any) -> list[dict[str, Any]]:
+    try:
+        return list(results.rows())
+    except EfhorizonError:
+        return []
+
+
+def counted_rows(out: Path) -> Counter[str]:
+    """Rows that are there for each `run_title`, judged by the names of their files."""
+    return Counter(path.name.split("__seed")[0] for path in (out / "rows").glob("[!.]*.json"))
+
+
+def run_title(name: str, algorithm: str, setting: str) -> str:
+    """What the names of the rows of some runs begin with."""
+    parts = (name, algorithm, "table", setting)
+    return "__".join(re.sub(r"[^A-Za-z0-9.=-]", "_", part) for part in parts)

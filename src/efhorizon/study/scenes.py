@@ -1,0 +1,83 @@
+"""What a person would like to see of an MDP: an optimal episode as one sheet of frames, and single states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efhorizon.mdp import TabularMDP
+from efhorizon.planning.timeline import Timeline
+from efhorizon.planning.values import OptimalValues
+from efhorizon.suites.drawing import picture
+
+MAX_FRAMES = 200
+MAX_FRAME_WIDTH = 160  # pixels, the width of an Atari screen
+_COLUMNS = 16
+_NEVER = np.iinfo(np.int64).min // 2  # less than any sum of rewards in units
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One episode: the state in which each action was taken, and what it paid."""
+
+    states: tuple[int, ...]
+    actions: tuple[int, ...]
+    rewards: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SpriteSheet:
+    """Frames of one size, row by row."""
+
+    image: NDArray[np.uint8]  # [H, W, 3 or 1]
+    frames: int
+    columns: int
+    width: int  # of a frame
+    height: int
+
+
+def optimal_episode(timeline: Timeline, optimal: OptimalValues) -> Episode:
+    """An optimal episode that is paid early: of all optimal actions those that maximise the sum of (T - t) R_t.
+
+    Without that rule a gridworld, which pays success at any time, would show an agent that spins until the last moment.
+    """
+    mdp = timeline.mdp
+    units = optimal.values.scale.sum_units
+    earliness = np.zeros(timeline.num_pairs, units.dtype)
+    choice = np.zeros(timeline.num_pairs, np.int64)
+    for time in reversed(range(mdp.horizon)):
+        layer = timeline.layer(time)
+        successors = timeline.successors[layer]
+        following = np.where(successors >= 0, earliness[successors], 0)
+        score = (mdp.horizon - time) * units[mdp.reward_codes[timeline.states[layer]]] + following
+        score = np.where(optimal.actions[layer], score, _NEVER)
+        choice[layer], earliness[layer] = score.argmax(axis=1), score.max(axis=1)
+    pair, states, actions, rewards = 0, [], [], []
+    while pair >= 0:
+        state, action = int(timeline.states[pair]), int(choice[pair])
+        states.append(state)
+        actions.append(action)
+        rewards.append(float(mdp.reward_values[mdp.reward_codes[state, action]]))
+        pair = int(timeline.successors[pair, action])
+    return Episode(tuple(states), tuple(actions), tuple(rewards))
+
+
+def sprite_sheet(mdp: TabularMDP, states: tuple[int, ...]) -> SpriteSheet:
+    """The pictures of some states, the first ones where they are too many, small enough for a web page."""
+    frames = [shrunk(picture(mdp, state)) for state in states[:MAX_FRAMES]]
+    height, width, channels = frames[0].shape
+    columns = min(_COLUMNS, len(frames))
+    lines = -(-len(frames) // columns)
+    image = np.zeros((lines * height, columns * width, channels), np.uint8)
+    for number, frame in enumerate(frames):
+        top, left = number // columns * height, number % columns * width
+        image[top : top + height, left : left + width] = frame
+    return SpriteSheet(image, len(frames), columns, width, height)
+
+
+def shrunk(image: NDArray[np.uint8], max_width: int = MAX_FRAME_WIDTH) -> NDArray[np.uint8]:
+    """Every n-th pixel, for the least n that makes the image narrow enough: no new colours, so it packs well."""
+    step = -(-image.shape[1] // max_width)
+    return image[::step, ::step]

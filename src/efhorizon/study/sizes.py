@@ -1,0 +1,82 @@
+"""What is known of an environment's number of states without searching it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from efhorizon.build.target import Target
+from efhorizon.suites.known_states import MINIGRID_STATES, SURVEYED
+
+Source = Literal["search", "list", "survey", "nothing"]
+
+
+@dataclass(frozen=True)
+class Size:
+    """Raw states at which an action can be taken: at least `low`, at most `high` (None: nobody knows)."""
+
+    low: int
+    high: int | None
+    source: Source  # a search on disk, the list of gridworlds, the survey of games
+
+    @property
+    def is_known(self) -> bool:
+        return self.low == self.high
+
+
+@dataclass(frozen=True)
+class SearchState:
+    """How far a search on disk has come."""
+
+    num_states: int
+    num_expanded: int
+    layer_starts: tuple[int, ...]
+    seconds: float
+
+    def states_within(self, horizon: int) -> int | None:
+        """States at depth below the horizon, if all of them have been found."""
+        if horizon < len(self.layer_starts):
+            return self.layer_starts[horizon]
+        return self.num_states if self.num_expanded == self.num_states else None
+
+
+def known_size(target: Target, tables: Path) -> Size:
+    """The number of states of a target, from its search if there is one, or from what was published."""
+    search = search_state(target, tables)
+    if search is not None:
+        exact = search.states_within(target.horizon)
+        if exact is not None:
+            return Size(exact, exact, "search")
+    listed = MINIGRID_STATES.get(str(target.metadata.get("game")))
+    if listed is not None:
+        return Size(listed, listed, "list")
+    found = 0 if search is None else search.num_states
+    if target.search_name in SURVEYED:
+        horizon, num_states = SURVEYED[target.search_name]
+        if target.horizon <= horizon:
+            return Size(max(found, min(target.horizon, num_states)), num_states, "survey")
+        return Size(max(found, num_states), None, "survey")
+    return Size(max(1, found), None, "search" if found else "nothing")
+
+
+def search_state(target: Target, tables: Path) -> SearchState | None:
+    """The last commit of the target's search; of the newest one, where the simulator or its code has changed."""
+    pattern = re.compile(re.escape(target.search_name) + r"-[0-9a-f]+")
+    folders = tables / "searches"
+    commits = [
+        folder / "commit.json"
+        for folder in (folders.iterdir() if folders.is_dir() else ())
+        if pattern.fullmatch(folder.name) and (folder / "commit.json").is_file()
+    ]
+    if not commits:
+        return None
+    try:
+        content: dict[str, Any] = json.loads(max(commits, key=lambda path: path.stat().st_mtime).read_text())
+        num_states = int(content["files"]["state_screens"][0]) // 4  # an int32 for each state
+        starts = tuple(int(start) for start in content["layer_starts"])
+        return SearchState(num_states, int(content["num_expanded"]), starts, float(content["seconds"]))
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None  # a forecast need not know; the build will say what is wrong with it

@@ -1,0 +1,289 @@
+"""A study of many environments: build, verify, analyze, run; every stage goes on where it was stopped.
+
+    OUT/tables/         the tables, and the searches that they come from
+    OUT/analyses/, pictures/, rows/, claims/, results.json    see `analyses` and `records`
+    OUT/study.json      what was planned, and what came of each environment
+
+Stages run one after the other over all environments, so that each learns from the one before how much is left. What is
+there and still matches its inputs is kept. An environment that cannot be built, is too large or fails in another way is
+listed with its reason, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from efhorizon._version import __version__
+from efhorizon.build.explore import Progress
+from efhorizon.build.outlook import progress_line
+from efhorizon.build.pipeline import Options, build
+from efhorizon.build.target import Target
+from efhorizon.io.files import write_json
+from efhorizon.mdp import TabularMDP, load
+from efhorizon.study.analyses import current_analysis, write_analysis
+from efhorizon.study.failures import reason_of
+from efhorizon.study.forecast import Forecast, forecast
+from efhorizon.study.plan import ALL, Plan, Runs, environment_names
+from efhorizon.study.pool import Job, JobProgress, JobResult, run_jobs, task_of
+from efhorizon.study.records import Results
+from efhorizon.study.run import Task
+from efhorizon.study.sizes import known_size, search_state
+
+__all__ = [
+    "ALL",
+    "Forecast",
+    "Outcome",
+    "Plan",
+    "Runs",
+    "StudyResult",
+    "Watcher",
+    "environment_names",
+    "forecast",
+    "study",
+]
+
+FORMAT, FORMAT_VERSION = "efhorizon-study", 1
+
+Stage = Literal["build", "analyze", "run"]
+Status = Literal["made", "kept", "left out", "failed"]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one environment in one stage."""
+
+    name: str
+    stage: Stage
+    status: Status
+    text: str  # a result, or the reason why there is none
+    seconds: float = 0.0
+
+    @property
+    def is_lost(self) -> bool:
+        return self.status in ("left out", "failed")
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """What came of all environments."""
+
+    outcomes: tuple[Outcome, ...]
+    seconds: float
+
+    @property
+    def num_complete(self) -> int:
+        """Environments that went through every stage."""
+        names = {outcome.name for outcome in self.outcomes}
+        return len(names - {outcome.name for outcome in self.outcomes if outcome.is_lost})
+
+    def with_status(self, status: Status) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.status == status]
+
+
+class Watcher:
+    """Is told how a study goes; this one does not care."""
+
+    def stage(self, stage: Stage, names: list[str], left: Forecast) -> None:
+        """A stage begins with these environments, and this much is left to do."""
+
+    def begin(self, stage: Stage, name: str) -> None:
+        """Work on an environment begins."""
+
+    def progress(self, text: str, done: float | None = None) -> None:
+        """Something to show while it takes time; `done` of the stage's environments, where that is known."""
+
+    def outcome(self, outcome: Outcome) -> None:
+        """An environment has passed a stage, or has not."""
+
+
+def study(plan: Plan, watcher: Watcher | None = None) -> StudyResult:
+    """Do all of a plan that is not done yet. May be called again at any time, also after it was killed."""
+    began = time.monotonic()
+    results = Results(plan.out)
+    run = _Study(plan, results, watcher or Watcher())
+    run.build_all()
+    run.analyze_all()
+    run.run_all()
+    run.note_down()
+    return StudyResult(tuple(run.outcomes), time.monotonic() - began)
+
+
+class _Study:
+    """One call to `study`."""
+
+    def __init__(self, plan: Plan, results: Results, watcher: Watcher) -> None:
+        self._plan, self._results, self._watcher = plan, results, watcher
+        self._targets = plan.targets()
+        self._build_seconds: dict[str, float] = {}
+        self.outcomes: list[Outcome] = []
+
+    def build_all(self) -> None:
+        stopped: set[str] = set()  # searches that a budget ended: longer horizons need not be tried
+        for target in self._stage("build"):
+            with self._guarded("build", target) as note:
+                self._build(target, stopped, note)
+
+    def analyze_all(self) -> None:
+        for target in self._stage("analyze"):
+            with self._guarded("analyze", target) as note:
+                mdp = load(self._plan.tables / target.id)
+                content = current_analysis(self._plan.out, mdp, max_k=self._plan.max_k)
+                kept = content is not None
+                if content is None:
+                    seconds = self._build_seconds.get(target.id) or self._search_seconds(target)
+                    content = write_analysis(self._plan.out, mdp, max_k=self._plan.max_k, build_seconds=seconds)
+                note("kept" if kept else "made", _analysis_text(content["analysis"]))
+
+    def run_all(self) -> None:
+        """All algorithms on all tables, the slowest first so that no worker is left with them at the end."""
+        targets = self._stage("run")
+        missing: list[Job] = []
+        for target in targets:
+            with self._guarded("run", target) as note:
+                jobs, mdp = self._plan.jobs(target), load(self._plan.tables / target.id)
+                left = [job for job in jobs if not self._is_done(task_of(job, mdp))]
+                missing += left
+                if not left:
+                    note("kept", f"{len(jobs)} settings are there" if jobs else "nothing to run")
+        if missing:
+            self._run_jobs(missing)
+
+    def note_down(self) -> None:
+        """Write down what was planned and what came of it, for the report and for people."""
+        content = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "efhorizon": __version__,
+            "plan": self._plan.as_json(),
+            "outcomes": [
+                {"id": outcome.name, "stage": outcome.stage, "status": outcome.status, "text": outcome.text}
+                for outcome in self.outcomes
+            ],
+        }
+        write_json(self._plan.out / "study.json", content)
+
+    @property
+    def _lost(self) -> frozenset[str]:
+        return frozenset(outcome.name for outcome in self.outcomes if outcome.is_lost)
+
+    def _stage(self, stage: Stage) -> list[Target]:
+        """Begin a stage with what has come so far."""
+        lost = self._lost
+        targets = [target for target in self._targets if target.id not in lost]
+        self._watcher.stage(stage, [target.id for target in targets], forecast(self._plan, lost))
+        return targets
+
+    @contextmanager
+    def _guarded(self, stage: Stage, target: Target) -> Iterator[Callable[[Status, str], None]]:
+        """Work on one environment, whose failure is noted and goes no further."""
+        began = time.monotonic()
+        self._watcher.begin(stage, target.id)
+
+        def note(status: Status, text: str) -> None:
+            self._add(Outcome(target.id, stage, status, text, time.monotonic() - began))
+
+        try:
+            yield note
+        except (Exception, MemoryError) as error:
+            note("failed", reason_of(error))
+
+    def _add(self, outcome: Outcome) -> None:
+        self.outcomes.append(outcome)
+        self._watcher.outcome(outcome)
+
+    def _build(self, target: Target, stopped: set[str], note: Callable[[Status, str], None]) -> None:
+        plan, limit = self._plan, self._plan.budget.max_states
+        size = known_size(target, plan.tables)
+        if limit is not None and size.is_known and size.low > limit:
+            return note("left out", f"{size.low:,} states, more than --max-states {limit:,}")
+        if target.search_name in stopped:
+            return note("left out", "a shorter horizon of the same game was left out")
+
+        def on_progress(progress: Progress) -> None:
+            self._watcher.progress(progress_line(target, progress))
+
+        options = Options(out=plan.tables, num_workers=plan.num_workers, budget=plan.budget)
+        result = build(target, options, on_progress=on_progress, on_message=self._watcher.progress)
+        progress = result.outcome.progress
+        if result.mdp is None:
+            stopped.add(target.search_name)
+            found = f"{progress.num_states:,} states found, complete up to horizon {result.complete_horizon}"
+            return note("left out", f"stopped by {result.outcome.stopped_by}: {found}")
+        if progress.num_pairs:
+            self._build_seconds[target.id] = round(result.seconds - _verify_seconds(result.mdp), 3)
+        raw, merged = result.mdp.metadata["num_states_raw"], result.mdp.num_states
+        if limit is not None and raw > limit:
+            return note("left out", f"{raw:,} states, more than --max-states {limit:,}")
+        degenerate = (
+            "; nothing to learn: every action sequence pays the same" if result.mdp.metadata["degenerate"] else ""
+        )
+        return note("made" if progress.num_pairs else "kept", f"{raw:,} states, {merged:,} merged{degenerate}")
+
+    def _search_seconds(self, target: Target) -> float | None:
+        """What emulating took in earlier calls; of a search that serves several horizons, all of it."""
+        search = search_state(target, self._plan.tables)
+        return None if search is None else round(search.seconds, 3)
+
+    def _is_done(self, task: Task) -> bool:
+        return all(self._results.has(task.key(seed)) for seed in task.seeds)
+
+    def _run_jobs(self, jobs: list[Job]) -> None:
+        left: dict[str, int] = {}
+        for job in jobs:
+            left[job.name] = left.get(job.name, 0) + 1
+        done: dict[str, list[JobResult]] = {name: [] for name in left}
+        num_ended = 0
+
+        def on_progress(job: Job, progress: JobProgress) -> None:
+            text = f"{job.title}: {progress.steps:,} steps, {progress.finished} of {progress.runs} finished"
+            self._watcher.progress(text, num_ended / len(jobs))
+
+        def on_result(result: JobResult) -> None:
+            nonlocal num_ended
+            num_ended += 1
+            name = result.job.name
+            done[name].append(result)
+            self._watcher.progress(_job_text(result), num_ended / len(jobs))
+            if len(done[name]) == left[name]:
+                self._add(_runs_outcome(name, done[name]))
+
+        by_cost = sorted(jobs, key=_cost, reverse=True)
+        run_jobs(
+            by_cost, self._plan.out, num_workers=self._plan.num_workers, on_progress=on_progress, on_result=on_result
+        )
+
+
+def _cost(job: Job) -> tuple[bool, int]:
+    """The time that jobs are likely to take, in order: images before gridworlds, DQN before PPO, GORP last."""
+    return job.network == "image", ("gorp", "ppo", "dqn").index(job.algorithm)
+
+
+def _job_text(result: JobResult) -> str:
+    return f"{result.job.title}: {result.failure or 'done'} ({result.seconds:.0f} s)"
+
+
+def _runs_outcome(name: str, results: list[JobResult]) -> Outcome:
+    seconds = sum(result.seconds for result in results)
+    failures = [
+        f"{result.job.algorithm} {result.job.setting}: {result.failure}" for result in results if result.failure
+    ]
+    if failures:
+        return Outcome(name, "run", "failed", "; ".join(failures), seconds)
+    algorithms = dict.fromkeys(sorted(result.job.algorithm for result in results))
+    return Outcome(name, "run", "made", ", ".join(algorithms), seconds)
+
+
+def _analysis_text(analysis: dict[str, Any]) -> str:
+    horizon = analysis["effective_horizon"]
+    if horizon["value"] is None:
+        return "effective horizon unknown"
+    return f"effective horizon {'' if horizon['kind'] == 'exact' else 'at most '}{horizon['value']:.2f}"
+
+
+def _verify_seconds(mdp: TabularMDP) -> float:
+    verification = mdp.metadata.get("verification")
+    return float(verification["seconds"]) if verification else 0.0

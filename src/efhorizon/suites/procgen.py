@@ -1,0 +1,134 @@
+"""One level of a Procgen game (procgen-mirror) as a simulator; the options are the library's own defaults.
+
+A snapshot is Procgen's own, with the step counter, the last action and the last reward in it, as in the published
+tables (maze_easy_l0_30_fs1: 2227 states). Restoring it is exact in all 16 games, and draws the screen again.
+
+At the end of an episode the library starts the next one in the same step: the reward is the finished episode's, while
+the state and the screen are the new one's and belong to nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from types import ModuleType
+from typing import Literal
+
+import numpy as np
+
+from efhorizon.suites.simulator import MissingExtraError, Screen, SimulatorError, Transition
+
+BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+
+Difficulty = Literal["easy", "hard", "exploration"]
+
+RAND_SEED = 0
+_DIFFICULTIES = ("easy", "hard", "exploration")
+_MAX_LEVEL = 2**31 - 2  # the library's seeds are int32, and the range of levels is given by its end
+_MAX_STATE_SIZE = 2**20  # the library's own limit
+# Layout of a snapshot: version, length of the game's name, name, 17 integers of options and the level's seed, the rest.
+_NAME_OFFSET = 8
+_NUM_OPTIONS = 17
+_END_MARK_SIZE = 4
+
+
+class ProcgenSimulator:
+    """One level; a step repeats its action `frameskip` times, or until the episode ends.
+
+    Actions are the first `num_actions` of the library's 15: nine moves, then the games' special keys. The exploration
+    levels are fixed by the library, one a game: their `level` is 0.
+    """
+
+    def __init__(self, game: str, difficulty: Difficulty, level: int, frameskip: int, num_actions: int) -> None:
+        if frameskip < 1:
+            raise SimulatorError(f"frameskip must be at least 1, got {frameskip}")
+        library = _library()
+        options = _level_options(library, game, difficulty, level)
+        # No threads: a single environment only waits for them, and a process without threads can be forked. The first
+        # environment of a process loads every game's images, which takes 1.5 seconds; any other, a millisecond.
+        self._environment = library.ProcgenGym3Env(
+            num=1, env_name=game, distribution_mode=difficulty, rand_seed=RAND_SEED, num_threads=0, **options
+        )
+        num_known = len(self._environment.get_combos())
+        if not 1 <= num_actions <= num_known:
+            raise SimulatorError(f"num_actions must be in 1 .. {num_known}, got {num_actions}")
+        self._num_actions = num_actions
+        self._frameskip = frameskip
+        self._action = np.zeros(1, dtype=np.int32)  # [1], one environment
+        # The library's get_state allocates and clears this megabyte in each call, which takes most of its time.
+        self._buffer = self._environment._ffi.new(f"char[{_MAX_STATE_SIZE}]")
+        self._start_state = self.get_state()
+        self._header = self._start_state[: _NAME_OFFSET + len(game) + 4 * _NUM_OPTIONS]
+        self._end_mark = self._start_state[-_END_MARK_SIZE:]
+
+    @property
+    def num_actions(self) -> int:
+        return self._num_actions
+
+    def reset(self) -> None:
+        self.set_state(self._start_state)
+
+    def step(self, action: int) -> Transition:
+        if not 0 <= action < self._num_actions:
+            raise SimulatorError(f"action must be in 0 .. {self._num_actions - 1}, got {action}")
+        self._action[0] = action
+        total_reward = np.float32(0)  # the library's type, and the published tables'
+        for _ in range(self._frameskip):
+            self._environment.act(self._action)
+            reward, _, first = self._environment.observe()
+            total_reward += reward[0]
+            if first[0]:
+                return Transition(float(total_reward), True)
+        return Transition(float(total_reward), False)
+
+    def get_state(self) -> bytes:
+        length = self._environment.call_c_func("get_state", 0, self._buffer, _MAX_STATE_SIZE)
+        return bytes(self._environment._ffi.buffer(self._buffer, length))
+
+    def set_state(self, state: bytes) -> None:
+        # The library ends the process if it does not understand a state.
+        if not (state.startswith(self._header) and state.endswith(self._end_mark)):
+            raise SimulatorError(f"this is not a state of this Procgen level ({len(state)} bytes)")
+        self._environment.call_c_func("set_state", 0, state, len(state))
+
+    def identity(self, state: bytes) -> bytes:
+        return state
+
+    def screen(self) -> Screen:
+        """RGB, [64, 64, 3]: the observation of agents."""
+        _, observation, _ = self._environment.observe()
+        screen: Screen = observation["rgb"][0]
+        return screen
+
+    def picture(self) -> Screen:
+        return self.screen()
+
+    def close(self) -> None:
+        self._environment.close()
+
+
+def _library() -> ModuleType:
+    """`procgen.env`, imported without the notices that gym, which procgen imports, prints."""
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            import procgen.env as library
+        except ImportError:
+            raise MissingExtraError("procgen", "procgen") from None
+    module: ModuleType = library
+    return module
+
+
+def _level_options(library: ModuleType, game: str, difficulty: str, level: int) -> dict[str, int]:
+    if game not in library.ENV_NAMES:
+        raise SimulatorError(f"Procgen has no game called {game!r}; its games: {' '.join(library.ENV_NAMES)}")
+    if difficulty not in _DIFFICULTIES:
+        raise SimulatorError(f"difficulty must be one of {' '.join(_DIFFICULTIES)}, got {difficulty!r}")
+    if difficulty == "exploration":
+        if game not in library.EXPLORATION_LEVEL_SEEDS:
+            raise SimulatorError(f"{game} has no exploration level")
+        if level != 0:
+            raise SimulatorError(f"{game} has one exploration level, number 0, got {level}")
+        return {}
+    if not 0 <= level <= _MAX_LEVEL:
+        raise SimulatorError(f"level must be in 0 .. {_MAX_LEVEL}, got {level}")
+    return {"num_levels": 1, "start_level": level}

@@ -1,0 +1,137 @@
+"""`efhorizon report` and `efhorizon serve`."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from synthetic_study import Shape, write_study
+
+from efhorizon import cli
+from efhorizon.commands.serve import report_server
+from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.render.html.site import Report
+
+
+def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write_study(tmp_path / "study", Shape(num_mdps=2, num_seeds=1))
+    assert cli.main(["report", str(study), "--out", str(tmp_path / "report")]) == 0
+    out = capsys.readouterr().out
+    assert "2 MDPs" in out
+    assert str(tmp_path / "report" / "index.html") in out
+
+
+def test_report_as_json_with_notes_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write_study(tmp_path / "study", Shape(num_mdps=1, num_seeds=1))
+    (study / "pictures" / "0-start.png").unlink()
+    assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
+    captured = capsys.readouterr()
+    content = json.loads(captured.out)
+    assert content["num_mdps"] == 1
+    assert Path(content["index"]).is_file()
+    assert any("0-start.png: no such picture" in note for note in content["notes"])
+    assert "no such picture" in captured.err
+
+
+def test_a_study_without_pictures_says_so_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write_study(tmp_path / "study", Shape(num_mdps=3, num_seeds=1))
+    shutil.rmtree(study / "pictures")
+    assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
+    notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "picture" in note]
+    assert notes == ["no pictures of states: exports do not have them, so an analysis that came from one has none"]
+
+
+def test_report_opens_the_browser_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+    study = write_study(tmp_path / "study", Shape(num_mdps=1, algorithms=()))
+    assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--open"]) == 0
+    assert opened == [(tmp_path / "report" / "index.html").as_uri()]
+
+
+@pytest.mark.parametrize("what", ["missing", "empty", "broken"])
+def test_report_on_what_is_no_study_is_one_line(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "study"
+    if what != "missing":
+        study.mkdir()
+    if what == "broken":
+        write_study(study, Shape(num_mdps=1, algorithms=()))
+        (study / "analyses" / "0.json").write_text("{")
+    assert cli.main(["report", str(study), "--out", str(tmp_path / "report")]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"efhorizon: {study}")
+    assert error.count("\n") == 1
+    assert not (tmp_path / "report").exists()
+
+
+@pytest.fixture
+def server(report: Report) -> Iterator[ThreadingHTTPServer]:
+    running = report_server(report.path, 0)
+    thread = threading.Thread(target=running.serve_forever, args=(0.02,))
+    thread.start()
+    yield running
+    running.shutdown()
+    thread.join()
+    running.server_close()
+
+
+def answer(server: ThreadingHTTPServer, path: str, host: str | None = None) -> tuple[int, bytes, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=5)
+    connection.putrequest("GET", path, skip_host=True)
+    connection.putheader("Host", host or f"127.0.0.1:{server.server_port}")
+    connection.endheaders()
+    response = connection.getresponse()
+    return response.status, response.read(), dict(response.getheaders())
+
+
+def test_serve_gives_the_pages_of_the_report(server: ThreadingHTTPServer, report: Report) -> None:
+    status, body, headers = answer(server, "/")
+    assert (status, body) == (200, report.index.read_bytes())
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert answer(server, "/mdps.html")[0] == 200
+
+
+def test_serve_listens_on_this_machine_only(server: ThreadingHTTPServer) -> None:
+    assert server.server_address[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/mdps/", "/nothing.html"])
+def test_serve_gives_nothing_else(server: ThreadingHTTPServer, path: str) -> None:
+    assert answer(server, path)[0] == 404
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])
+def test_serve_refuses_other_host_names(server: ThreadingHTTPServer, host: str) -> None:
+    assert answer(server, "/", host)[0] == 403
+
+
+def test_serve_knows_this_machine_by_two_names(server: ThreadingHTTPServer) -> None:
+    for host in ("localhost", f"localhost:{server.server_port}", "127.0.0.1"):
+        assert answer(server, "/", host)[0] == 200
+
+
+def test_serve_refuses_what_is_no_report(tmp_path: Path, report: Report) -> None:
+    with pytest.raises(StoreError, match="not a report"):
+        report_server(tmp_path, 0)
+    with pytest.raises(EfhorizonError, match="--port must be"):
+        report_server(report.path, 70_000)
+
+
+def test_serve_says_that_a_port_is_taken(report: Report) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(EfhorizonError, match="--port 0 takes any that is free"):
+            report_server(report.path, taken.getsockname()[1])
+
+
+def test_serve_command_on_what_is_no_report_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["serve", str(tmp_path), "--port", "0"]) == 1
+    assert capsys.readouterr().err.startswith(f"efhorizon: {tmp_path}: not a report")

@@ -1,0 +1,156 @@
+"""Exports: read back they are the same study, the same study gives the same bytes, bad files are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evaluation_data import analysis, published_file, results_directory, row
+
+from efhorizon.errors import StoreError
+from efhorizon.evaluation.source import study_data
+from efhorizon.study import export
+from efhorizon.study.export import write_export
+
+pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
+parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
+
+
+def study(path: Path) -> Path:
+    unfinished = analysis("u")
+    unfinished["analysis"] = {"complete": False}
+    gorp = {"setting": "k1", "learning_curve": [[100, 0.5, 0.25, 0.75], [200, 1.0, 1.0, 1.0]]}
+    rows = [
+        row("a", seed=1),
+        row("a", seed=0, sample_complexity=None, solved_by=None, best_return=None, final_return=None),
+        row("a", "gorp", **gorp),
+        row("b", learning_curve=[], a_new_field=[1, {"x": 2}]),
+        row("elsewhere"),
+    ]
+    return results_directory(path, [analysis("a"), analysis("b", horizon_value=None), unfinished], rows)
+
+
+def test_an_export_is_the_same_study(tmp_path: Path) -> None:
+    data = study_data(study(tmp_path / "results"))
+    written = write_export(tmp_path / "export", data)
+    assert [file.name for file in written] == ["mdps.parquet", "runs.parquet", "summary.csv"]
+    again = study_data(tmp_path / "export")
+    assert again.summaries == data.summaries
+    assert again.analyses == data.analyses
+    assert again.titles == data.titles
+    assert again.notes == data.notes
+    assert by_text(again.runs) == by_text(data.runs)
+    assert study_data(tmp_path / "export" / "summary.csv").summaries == data.summaries
+
+
+def by_text(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda each: json.dumps(each, sort_keys=True))
+
+
+def test_the_same_study_gives_the_same_bytes(tmp_path: Path) -> None:
+    data = study_data(study(tmp_path / "results"))
+    for folder in ("one", "two"):
+        write_export(tmp_path / folder, data)
+    for name in ("mdps.parquet", "runs.parquet", "summary.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_columns_are_typed_for_other_programs(tmp_path: Path) -> None:
+    write_export(tmp_path, study_data(study(tmp_path / "results")))
+    mdps = parquet.read_table(tmp_path / "mdps.parquet")
+    assert mdps.column("mdp_name").to_pylist() == ["a", "b", "u"]
+    assert mdps.column("horizon").to_pylist() == [10, 10, None]
+    assert mdps.column("bound_effective_horizon_log10").to_pylist()[1] == float("inf")
+    runs = parquet.read_table(tmp_path / "runs.parquet").to_pylist()
+    assert [(each["id"], each["algorithm"], each["seed"]) for each in runs][:3] == [
+        ("a", "gorp", 0),
+        ("a", "ppo", 0),
+        ("a", "ppo", 1),
+    ]
+    assert (runs[0]["curve_step"], runs[0]["curve_low"], runs[0]["curve_training_return"]) == (
+        [100, 200],
+        [0.25, 1],
+        None,
+    )
+    assert (runs[1]["curve_training_return"], runs[1]["curve_high"]) == ([None, 0.75], None)
+
+
+def test_the_export_of_a_published_file(tmp_path: Path) -> None:
+    data = study_data(published_file(tmp_path / "published.csv"))
+    write_export(tmp_path / "export", data)
+    again = study_data(tmp_path / "export")
+    assert sorted(again.summaries, key=lambda each: each.name) == sorted(data.summaries, key=lambda each: each.name)
+    assert again.titles == data.titles
+
+
+def test_a_curve_that_is_none_is_not_exported(tmp_path: Path) -> None:
+    for curve in (None, [[1, 2]], [[1, 2, 3], [1, 2, 3, 4]], [["a", "b", "c"]]):
+        data = study_data(results_directory(tmp_path / str(curve), [analysis("a")], [row("a", learning_curve=curve)]))
+        with pytest.raises(StoreError, match=r"learning_curve|cannot be written"):
+            write_export(tmp_path / "export", data)
+
+
+def exported(path: Path) -> Path:
+    write_export(path / "export", study_data(study(path / "results")))
+    return path / "export"
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    path = exported(tmp_path)
+    (path / "mdps.parquet").write_bytes(b"PAR1 and so on")
+    with pytest.raises(StoreError, match=r"mdps\.parquet: not a Parquet file that can be read") as caught:
+        study_data(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = exported(tmp_path)
+    file = path / "runs.parquet"
+    file.write_bytes(file.read_bytes()[:-200])
+    with pytest.raises(StoreError, match=r"runs\.parquet"):
+        study_data(path)
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    path = exported(tmp_path)
+    parquet.write_table(pyarrow.table({"id": [1]}), path / "runs.parquet")
+    with pytest.raises(StoreError, match="column id must be string, not int64"):
+        study_data(path)
+    parquet.write_table(pyarrow.table({"mdp_name": ["a"]}), path / "mdps.parquet")
+    with pytest.raises(StoreError, match="column analysis_json must be string, not missing"):
+        study_data(path)
+
+
+def test_other_content_is_refused(tmp_path: Path) -> None:
+    path = exported(tmp_path)
+    table = parquet.read_table(path / "runs.parquet")
+
+    def replaced(name: str, values: list[Any]) -> None:
+        place = table.column_names.index(name)
+        parquet.write_table(
+            table.set_column(place, table.schema.field(name), [pyarrow.array(values, table.schema.field(name).type)]),
+            path / "runs.parquet",
+        )
+
+    replaced("protocol", ["[]"] * len(table))
+    with pytest.raises(StoreError, match="row 0: protocol: not an object"):
+        study_data(path)
+    replaced("curve_return", [[1.0]] * len(table))
+    with pytest.raises(StoreError, match="are of different lengths"):
+        study_data(path)
+    replaced("id", [None] * len(table))
+    with pytest.raises(StoreError, match="id must be a text, not None"):
+        study_data(path)
+
+
+def test_files_that_unpack_to_too_much_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = exported(tmp_path)
+    monkeypatch.setattr(export, "MAX_ROWS", 2)
+    with pytest.raises(StoreError, match="3 rows are too many"):
+        study_data(path)
+    monkeypatch.setattr(export, "MAX_ROWS", 100)
+    monkeypatch.setattr(export, "MAX_BYTES", 1000)
+    with pytest.raises(StoreError, match="more than 1,000 bytes unpacked"):
+        study_data(path)
