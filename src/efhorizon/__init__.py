@@ -9,7 +9,8 @@ from efhorizon._version import __version__
 from efhorizon.agents.live.bridge_env import BridgeEnv, register_environments
 from efhorizon.catalog import Entry, UnknownNameError, entries, entry
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load, save
+from efhorizon.mdp import TabularMDP
 from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorError, Transition
 
 if TYPE_CHECKING:
@@ -55,4 +56,5 @@ __all__ = [
     "load",
     "register_environments",
     "sample_complexity_bound",
+    "save",
 ]

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
 from math import gcd, lcm
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -193,31 +192,8 @@ class TabularMDP:
             metadata={**self.metadata, **changes},
         )
 
-    def save(self, path: str | Path) -> Path:
-        """Write the table: `.npz` in the published BRIDGE layout, anything else as a native store."""
-        from efhorizon.io import bridge_npz, store
-
-        path = Path(path)
-        if path.suffix == ".npz":
-            return bridge_npz.write(self, path)
-        return store.write(self, path)
-
 
 _ROWS_A_BLOCK = 1 << 16
-
-
-def load(path: str | Path, *, horizon: int | None = None) -> TabularMDP:
-    """Open a table: a BRIDGE `.npz` or a native store. `horizon` overrides what the file says.
-
-    Published files do not say their horizon: it is then taken from the folder's name where that is in the catalogue, or
-    from the longest episode where the table has no cycle.
-    """
-    from efhorizon.io import bridge_npz, store
-
-    path = Path(path)
-    if path.suffix == ".npz" or path.is_file():
-        return bridge_npz.read(path, horizon=horizon)
-    return store.read(path, horizon=horizon)
 
 
 def _read_only(array: Any) -> Any:

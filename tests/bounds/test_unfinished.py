@@ -16,6 +16,7 @@ from efhorizon.bounds import examples
 from efhorizon.bounds.analysis import Analysis, analyze
 from efhorizon.bounds.unfinished import AnytimeAnalysis, Interval, InvalidRewardBoundsError
 from efhorizon.cli import main
+from efhorizon.io.tables import save
 
 
 def hidden(mdp: TabularMDP, unexplored: list[int]) -> TabularMDP:
@@ -80,7 +81,7 @@ def test_reward_bounds_must_hold_in_the_table() -> None:
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = hidden(examples.dense_rewards(4), [3]).save(tmp_path / "unfinished")
+    path = save(hidden(examples.dense_rewards(4), [3]), tmp_path / "unfinished")
     assert main(["analyze", str(path)]) == 0
     assert "1 not" in capsys.readouterr().out
     assert main(["analyze", str(path), "--json", "--reward-bounds", "0", "5"]) == 0

@@ -12,7 +12,7 @@ import pytest
 from efhorizon import TabularMDP
 from efhorizon.bounds import examples
 from efhorizon.cli import main
-from efhorizon.mdp import load
+from efhorizon.io.tables import load, save
 from efhorizon.planning.optimal import optimal_plan
 
 KEYS = {"id", "k", "m", "runs", "success_rate", "sample_complexity", "m_low", "m_high", "seed", "learning_curve"}
@@ -22,8 +22,9 @@ KEYS = {"id", "k", "m", "runs", "success_rate", "sample_complexity", "m_low", "m
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two tables, of which one is unfinished."""
     monkeypatch.chdir(tmp_path)
-    examples.sparse_rewards(4).save(tmp_path / "tables" / "sparse")
-    TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True]).save(tmp_path / "tables" / "part")
+    save(examples.sparse_rewards(4), tmp_path / "tables" / "sparse")
+    part = TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True])
+    save(part, tmp_path / "tables" / "part")
     return tmp_path
 
 

@@ -14,7 +14,8 @@ from efhorizon.agents.tabular.gorp_search import gorp_sample_complexity, learnin
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
 from efhorizon.cli import main
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load, save
+from efhorizon.mdp import TabularMDP
 from efhorizon.study import run as experiment
 from efhorizon.study.records import Results
 
@@ -263,7 +264,8 @@ def test_an_unfinished_table_is_refused(
     mdp = load(tables / NAME)
     unexplored = np.arange(mdp.num_states) == 3
     transitions = np.where(unexplored[:, None], -1, mdp.transitions)
-    TabularMDP(transitions, mdp.rewards, 100, unexplored=unexplored, metadata=mdp.metadata).save(tmp_path / "part")
+    part = TabularMDP(transitions, mdp.rewards, 100, unexplored=unexplored, metadata=mdp.metadata)
+    save(part, tmp_path / "part")
     assert main(["train", str(tmp_path / "part"), "--algo", algorithm, "--results", str(tmp_path / "r")]) == 1
     error = capsys.readouterr().err
     assert error == f"efhorizon: {NAME}: the table is unfinished; training needs a complete one\n"

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from toy_mdps import random_mdp
 
-from efhorizon import EfhorizonError, TabularMDP, load
+from efhorizon import EfhorizonError, TabularMDP, load, save
 
 # of the three tables that the authors published; the files themselves are not part of the project
 PUBLISHED = {
@@ -51,7 +51,7 @@ def test_a_published_file_is_read(tmp_path: Path) -> None:
 
 def test_the_layout_survives_a_round_trip_unchanged(tmp_path: Path) -> None:
     mdp = load(written(tmp_path / "one.npz"), horizon=7)
-    mdp.save(tmp_path / "two.npz")
+    save(mdp, tmp_path / "two.npz")
     with np.load(tmp_path / "two.npz", allow_pickle=False) as file:
         assert set(file.files) == set(arrays())
         for name, array in arrays().items():
@@ -65,7 +65,7 @@ def test_screens_and_states_are_optional(tmp_path: Path) -> None:
     mdp = load(path, horizon=3)
     assert mdp.screens is None
     assert mdp.states is None
-    mdp.save(tmp_path / "y.npz")
+    save(mdp, tmp_path / "y.npz")
     with np.load(tmp_path / "y.npz") as file:
         assert sorted(file.files) == ["rewards", "transitions"]
 
@@ -107,7 +107,7 @@ def test_malformed_files_are_refused_in_one_line(tmp_path: Path, changes: dict[s
 
 
 def test_truncated_and_damaged_files_are_refused(tmp_path: Path, rng: np.random.Generator) -> None:
-    random_mdp(rng, 500, 3, 10).save(tmp_path / "good.npz")
+    save(random_mdp(rng, 500, 3, 10), tmp_path / "good.npz")
     content = (tmp_path / "good.npz").read_bytes()
     for size in (0, 10, len(content) // 2, len(content) - 10):
         (tmp_path / "bad.npz").write_bytes(content[:size])
@@ -148,7 +148,7 @@ def test_an_interrupted_write_keeps_the_old_file(tmp_path: Path) -> None:
             raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="space"):
-        TabularMDP(mdp.transitions, mdp.rewards, 3, screens=Broken(), screen_mapping=[0, 0]).save(path)
+        save(TabularMDP(mdp.transitions, mdp.rewards, 3, screens=Broken(), screen_mapping=[0, 0]), path)
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 

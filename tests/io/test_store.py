@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from toy_mdps import random_mdp
 
-from efhorizon import StoreError, TabularMDP, load
+from efhorizon import StoreError, TabularMDP, load, save
 from efhorizon.io import store
 
 
@@ -27,7 +27,7 @@ def mdp(rng: np.random.Generator) -> TabularMDP:
 
 
 def test_round_trip(tmp_path: Path, mdp: TabularMDP) -> None:
-    loaded = load(mdp.save(tmp_path / "table"))
+    loaded = load(save(mdp, tmp_path / "table"))
     assert (loaded.transitions == mdp.transitions).all()
     assert (loaded.rewards == mdp.rewards).all()
     assert loaded.horizon == 10
@@ -40,7 +40,7 @@ def test_round_trip(tmp_path: Path, mdp: TabularMDP) -> None:
 
 
 def test_screens_and_states_are_read_lazily(tmp_path: Path, mdp: TabularMDP) -> None:
-    mdp.save(tmp_path / "table")
+    save(mdp, tmp_path / "table")
     for name in ("screens", "state_bytes"):
         (chunk,) = [path for path in (tmp_path / "table" / name / "c").rglob("*") if path.is_file()]
         content = bytearray(chunk.read_bytes())
@@ -56,7 +56,7 @@ def test_screens_and_states_are_read_lazily(tmp_path: Path, mdp: TabularMDP) -> 
 
 
 def test_every_damaged_file_is_noticed(tmp_path: Path, mdp: TabularMDP) -> None:
-    mdp.save(tmp_path / "table")
+    save(mdp, tmp_path / "table")
     files = [path for path in (tmp_path / "table").rglob("*") if path.is_file()]
     assert len(files) == 15  # seven arrays of two files each, and the header
     for file in files:
@@ -86,7 +86,7 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_write_keeps_the_old_table(tmp_path: Path, mdp: TabularMDP) -> None:
-    mdp.save(tmp_path / "table")
+    save(mdp, tmp_path / "table")
 
     class Broken:
         shape, dtype = (50, 8, 6, 3), np.dtype(np.uint8)
@@ -96,24 +96,24 @@ def test_an_interrupted_write_keeps_the_old_table(tmp_path: Path, mdp: TabularMD
 
     other = TabularMDP([[0, -1]], [[0, 1]], 5, screens=Broken(), screen_mapping=[0])
     with pytest.raises(StoreError, match="No space left"):
-        other.save(tmp_path / "table")
+        save(other, tmp_path / "table")
     assert load(tmp_path / "table").fingerprint() == mdp.fingerprint()
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
 def test_a_new_table_replaces_the_old_one(tmp_path: Path, mdp: TabularMDP) -> None:
-    mdp.save(tmp_path / "table")
-    TabularMDP([[0, -1]], [[0, 1]], 5).save(tmp_path / "table")
+    save(mdp, tmp_path / "table")
+    save(TabularMDP([[0, -1]], [[0, 1]], 5), tmp_path / "table")
     assert load(tmp_path / "table").num_states == 1
     assert [path.name for path in tmp_path.iterdir()] == ["table"]
 
 
 def test_an_unfinished_table_keeps_its_marks_and_is_no_published_file(tmp_path: Path) -> None:
     mdp = TabularMDP([[1, -1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True])
-    loaded = load(mdp.save(tmp_path / "table"))
+    loaded = load(save(mdp, tmp_path / "table"))
     assert not loaded.is_complete
     assert loaded.unexplored is not None
     assert loaded.unexplored.tolist() == [False, True]
     with pytest.raises(StoreError, match="not explored"):
-        mdp.save(tmp_path / "table.npz")
+        save(mdp, tmp_path / "table.npz")
     assert TabularMDP([[0, 0]], [[0, 0]], 3, unexplored=[False]).is_complete

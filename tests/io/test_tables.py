@@ -8,20 +8,20 @@ import pytest
 
 from efhorizon.bounds import examples
 from efhorizon.errors import StoreError
-from efhorizon.io.tables import load_table, table_path
+from efhorizon.io.tables import load_table, save, table_path
 
 
 @pytest.fixture
 def tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    examples.sparse_rewards(3).save(tmp_path / "tables" / "sparse")
+    save(examples.sparse_rewards(3), tmp_path / "tables" / "sparse")
     return Path("tables")
 
 
 def test_by_name_or_by_path(tables: Path, tmp_path: Path) -> None:
     for given in ("sparse", "tables/sparse", str(tmp_path / "tables" / "sparse")):
         assert load_table(Path(given), tables).horizon == 3
-    examples.sparse_rewards(5).save(tmp_path / "sparse")
+    save(examples.sparse_rewards(5), tmp_path / "sparse")
     assert load_table(Path("sparse"), tables).horizon == 3  # the folder of tables comes first
     assert load_table(Path("./sparse"), tmp_path / "elsewhere").horizon == 5
     assert table_path(Path("sparse")) == tables / "sparse"

@@ -370,7 +370,7 @@ def test_killed_at_any_moment_it_goes_on(made: Path, tmp_path: Path) -> None:
 
 
 def test_rows_that_somebody_else_makes_are_waited_for(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from efhorizon.mdp import load
+    from efhorizon.io.tables import load
     from efhorizon.study import pool as _workers
     from efhorizon.study.pool import task_of
 

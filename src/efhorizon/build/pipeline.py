@@ -21,7 +21,8 @@ from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import verify
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load, save
+from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
 from efhorizon.suites.drawing import screen_format
 from efhorizon.suites.simulator import SimulatorError
@@ -174,7 +175,7 @@ def _stored_table(
         verification = report.as_json()
     degenerate = None if returns is None else returns[0] == returns[1]
     mdp = mdp.with_metadata(degenerate=degenerate, returns=returns, verification=verification)
-    mdp.save(path)
+    save(mdp, path)
     return path, load(path)
 
 

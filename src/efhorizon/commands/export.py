@@ -12,7 +12,8 @@ from rich.console import Console
 from efhorizon.cli import messages, print_json
 from efhorizon.commands.verify import specification
 from efhorizon.errors import EfhorizonError
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load, save
+from efhorizon.mdp import TabularMDP
 from efhorizon.suites.drawing import drawn
 from efhorizon.suites.simulator import Simulator
 
@@ -24,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
         raise EfhorizonError(f"{options.file}: the file to write must end in .npz")
     mdp = load(options.path)
     with messages.status(f"writing {options.file}"):
-        exported(mdp, with_screens=not options.no_screens, with_states=not options.no_states).save(options.file)
+        save(exported(mdp, with_screens=not options.no_screens, with_states=not options.no_states), options.file)
     size = options.file.stat().st_size
     if options.json:
         print_json({"id": mdp.metadata.get("id"), "path": str(options.file), "bytes": size})

@@ -13,7 +13,8 @@ from efhorizon.cli import print_json
 from efhorizon.commands.build import verification_line
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.png import write_png
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load
+from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
 from efhorizon.suites.drawing import picture
 

@@ -11,7 +11,8 @@ from efhorizon.build.verify import verify
 from efhorizon.cli import EXIT_ERROR, messages, print_json
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io import store
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load
+from efhorizon.mdp import TabularMDP
 from efhorizon.suites.specification import SimulatorSpec
 
 

@@ -1,4 +1,4 @@
-"""How a table is found: by its path, or by its name in the folder of tables."""
+"""Tables on disk: read and written by their path, or found by their name in the folder of tables."""
 
 from __future__ import annotations
 
@@ -7,9 +7,28 @@ from pathlib import Path
 
 from efhorizon import catalog
 from efhorizon.errors import StoreError
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io import bridge_npz, store
+from efhorizon.mdp import TabularMDP
 
 TABLES = Path("tables")  # where `build` puts them, unless it is told otherwise
+
+
+def load(path: str | Path, *, horizon: int | None = None) -> TabularMDP:
+    """Open a table: a BRIDGE `.npz` or a native store. `horizon` overrides what the file says.
+
+    Published files do not say their horizon: it is then taken from the folder's name where that is in the catalogue, or
+    from the longest episode where the table has no cycle.
+    """
+    path = Path(path)
+    if path.suffix == ".npz" or path.is_file():
+        return bridge_npz.read(path, horizon=horizon)
+    return store.read(path, horizon=horizon)
+
+
+def save(mdp: TabularMDP, path: str | Path) -> Path:
+    """Write a table: `.npz` in the published BRIDGE layout, anything else as a native store."""
+    path = Path(path)
+    return bridge_npz.write(mdp, path) if path.suffix == ".npz" else store.write(mdp, path)
 
 
 def load_table(given: Path, tables: Path = TABLES) -> TabularMDP:

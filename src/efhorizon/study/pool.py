@@ -28,7 +28,8 @@ import numba
 
 from efhorizon.agents.deep.protocol import RunRecord
 from efhorizon.errors import EfhorizonError
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load
+from efhorizon.mdp import TabularMDP
 from efhorizon.study import sweep
 from efhorizon.study.failures import reason_of
 from efhorizon.study.records import Results

@@ -23,7 +23,8 @@ from efhorizon.build.outlook import progress_line
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import Target
 from efhorizon.io.files import write_json
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.io.tables import load
+from efhorizon.mdp import TabularMDP
 from efhorizon.study.analyses import current_analysis, write_analysis
 from efhorizon.study.failures import reason_of
 from efhorizon.study.forecast import Forecast, forecast
