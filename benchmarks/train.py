@@ -26,10 +26,9 @@ from pathlib import Path
 import torch
 
 from efhorizon.agents.deep import dqn, ppo, sb3
-from efhorizon.agents.deep.dqn import DQNSettings
 from efhorizon.agents.deep.observations import ObservedTable, observed_table
-from efhorizon.agents.deep.ppo import PPOSettings
 from efhorizon.agents.deep.protocol import Protocol, RunRecord
+from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 from efhorizon.study.run import load_table
 from efhorizon.study.sweep import discount
 

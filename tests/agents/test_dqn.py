@@ -12,14 +12,13 @@ from training_tables import NUM_ACTIONS, ShownEnv, channels_first, flat_table, i
 pytest.importorskip("torch")
 
 from efhorizon.agents.deep import dqn, dqn_flat, flat
-from efhorizon.agents.deep.dqn import DQNSettings
-from efhorizon.agents.deep.dqn_flat import FlatLearners
-from efhorizon.agents.deep.dqn_images import ImageLearners
+from efhorizon.agents.deep.dqn_flat import FlatDQN
+from efhorizon.agents.deep.dqn_images import ImageDQN
 from efhorizon.agents.deep.networks import network_for
 from efhorizon.agents.deep.observations import ObservedTable
 from efhorizon.agents.deep.protocol import Protocol
-from efhorizon.agents.tabular.kernels import drawn_action
-from efhorizon.agents.tabular.runs import streams
+from efhorizon.agents.deep.settings import DQNSettings
+from efhorizon.agents.streams import drawn_action, streams
 from efhorizon.planning.policies import ExplorationPolicy
 
 TABLES = {"flat": flat_table, "images": lambda rng: image_table(rng, 16)}
@@ -47,7 +46,7 @@ def model_of(observations: np.ndarray, settings: DQNSettings) -> Any:
 
 def image_updates(table: ObservedTable, settings: DQNSettings, start: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """What makes one gradient step after the other: from packed transitions to parameters."""
-    (learner,) = ImageLearners(table, settings, 100, [0], start).learners
+    (learner,) = ImageDQN(table, settings, 100, [0], start).learners
 
     def updated(codes: np.ndarray) -> np.ndarray:
         learner.learn(codes.astype(np.int32))
@@ -59,7 +58,7 @@ def image_updates(table: ObservedTable, settings: DQNSettings, start: np.ndarray
 def flat_updates(table: ObservedTable, settings: DQNSettings, start: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """The same, by the compiled loop's own functions."""
     game, rules = flat.game_of(table), dqn_flat.rules_of(table, settings)
-    learners = FlatLearners(table, settings, 100, [0], start)
+    learners = FlatDQN(table, settings, 100, [0], start)
     theta, target = learners.theta[0], learners.target[0]
     multiplicity = network_for("q", table).multiplicity
     gradient, first, second = np.empty_like(theta), np.zeros_like(theta), np.zeros_like(theta)
@@ -126,7 +125,7 @@ def test_epsilon_falls_as_in_stable_baselines3(rng: np.random.Generator) -> None
 
 
 def played(
-    learners: type[FlatLearners | ImageLearners],
+    learners: type[FlatDQN | ImageDQN],
     table: ObservedTable,
     settings: DQNSettings,
     policy: ExplorationPolicy | None = None,
@@ -134,13 +133,13 @@ def played(
     """The replay buffer [.] and which steps ended an episode [100] after the first 100 timesteps of seed 0."""
     learner = learners(table, settings, 100, [0], None, policy)
     is_done, _, _ = learner.interval(0)
-    buffer = learner.buffer[0] if isinstance(learner, FlatLearners) else learner.learners[0].buffer
+    buffer = learner.buffer[0] if isinstance(learner, FlatDQN) else learner.learners[0].buffer
     return buffer, is_done[0]
 
 
-@pytest.mark.parametrize("learners", [FlatLearners, ImageLearners])
-def test_the_buffer_wraps_and_holds_what_happened(learners: type[FlatLearners | ImageLearners]) -> None:
-    table = walk_table(is_seen=learners is ImageLearners)
+@pytest.mark.parametrize("learners", [FlatDQN, ImageDQN])
+def test_the_buffer_wraps_and_holds_what_happened(learners: type[FlatDQN | ImageDQN]) -> None:
+    table = walk_table(is_seen=learners is ImageDQN)
     settings = DQNSettings(gamma=0.99, buffer_size=40, target_interval=20, minibatch=8, final_epsilon=1.0)
     codes, is_done = played(learners, table, settings)
     node, action = np.divmod(codes // 2, NUM_ACTIONS)
@@ -161,7 +160,7 @@ def test_the_buffer_wraps_and_holds_what_happened(learners: type[FlatLearners | 
 
 def test_a_seed_goes_its_way_whatever_runs_beside_it() -> None:
     table, settings = walk_table(), DQNSettings(gamma=0.99, schedule_steps=2_000)
-    together, alone = FlatLearners(table, settings, 500, [3, 4, 5]), FlatLearners(table, settings, 500, [5])
+    together, alone = FlatDQN(table, settings, 500, [3, 4, 5]), FlatDQN(table, settings, 500, [5])
     together.interval(0)
     alone.interval(0)
     assert together.keep([0, 2]) == [0, 2]
@@ -171,9 +170,9 @@ def test_a_seed_goes_its_way_whatever_runs_beside_it() -> None:
     assert (together.theta[0] != together.theta[1]).any()
 
 
-@pytest.mark.parametrize("learners", [FlatLearners, ImageLearners])
-def test_random_actions_are_those_of_the_policy(learners: type[FlatLearners | ImageLearners]) -> None:
-    table = walk_table(is_seen=learners is ImageLearners)
+@pytest.mark.parametrize("learners", [FlatDQN, ImageDQN])
+def test_random_actions_are_those_of_the_policy(learners: type[FlatDQN | ImageDQN]) -> None:
+    table = walk_table(is_seen=learners is ImageDQN)
     settings = DQNSettings(gamma=0.99, buffer_size=100, train_every=1, final_epsilon=1.0)
     to_the_right = ExplorationPolicy(NUM_ACTIONS, np.tile([0.0, 0.0, 1.0], (1, 4, 1)))
     codes, _ = played(learners, table, settings, to_the_right)

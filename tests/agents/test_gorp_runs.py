@@ -9,9 +9,9 @@ from gorp_twin import Twin, close, tiny_mdp
 from toy_mdps import random_mdp
 
 from efhorizon import EfhorizonError, TabularMDP
+from efhorizon.agents.streams import drawn_below, streams
 from efhorizon.agents.tabular.gorp import gorp
-from efhorizon.agents.tabular.kernels import drawn_below
-from efhorizon.agents.tabular.runs import InvalidSettingError, streams
+from efhorizon.agents.tabular.runs import InvalidSettingError
 from efhorizon.bounds import examples
 from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.planning.timeline import timeline

@@ -14,9 +14,9 @@ pytest.importorskip("torch")
 from efhorizon.agents.deep import flat, images, ppo, ppo_flat, ppo_images
 from efhorizon.agents.deep.networks import network_for
 from efhorizon.agents.deep.observations import ObservedTable
-from efhorizon.agents.deep.ppo import PPOSettings
 from efhorizon.agents.deep.protocol import Protocol
-from efhorizon.agents.tabular.runs import streams
+from efhorizon.agents.deep.settings import PPOSettings
+from efhorizon.agents.streams import streams
 
 TABLES = {"flat": flat_table, "images": image_table}
 
@@ -40,7 +40,7 @@ def image_updates(
     table: ObservedTable, settings: PPOSettings, start: np.ndarray, batch: list[np.ndarray]
 ) -> np.ndarray:
     network = image_learner(table, settings, start).network
-    samples = ppo_images.Samples(*batch)
+    samples = ppo_images.ImageSamples(*batch)
     for _ in range(settings.num_epochs):
         network.improve(ppo_images.loss(settings, network.outputs(samples.observation), samples))
     return network.theta()
@@ -56,8 +56,8 @@ def flat_outputs(table: ObservedTable, theta: np.ndarray, numbers: np.ndarray) -
 
 def image_learner(
     table: ObservedTable, settings: PPOSettings, start: np.ndarray | None = None
-) -> ppo_images.ImageLearner:
-    return ppo_images.ImageLearner(table, images.Images(table), settings, 10_000, 0, start)
+) -> ppo_images.ImagePPOSeed:
+    return ppo_images.ImagePPOSeed(table, images.Images(table), settings, 10_000, 0, start)
 
 
 def model_of(observations: np.ndarray, settings: PPOSettings) -> Any:
@@ -185,7 +185,7 @@ def test_the_walk_s_greedy_return() -> None:
     right = np.eye(3, dtype=np.float32)[np.full(4, 2)]
     for horizon, preferences, expected in ((12, right, 1), (12, -right, 0), (3, right, 0)):
         table = walk_table(horizon=horizon)
-        learners = ppo_flat.FlatLearners(table, PPOSettings(gamma=0.9), 10_000, [0])
+        learners = ppo_flat.FlatPPO(table, PPOSettings(gamma=0.9), 10_000, [0])
         (mine,) = learners.seeds()
         mine.outputs[:, :-1], mine.places[0] = preferences, 7  # as if rollout 7 had met all observations
         room = ppo_flat.empty_room(8, flat.game_of(table))
@@ -197,7 +197,7 @@ def test_the_walk_s_greedy_return() -> None:
 def flat_rollout(table: ObservedTable, settings: PPOSettings) -> tuple[ppo_flat.Samples, np.ndarray, np.ndarray, Any]:
     """The first rollout of seed 0: samples, ends of episodes and returns until then, what the network says."""
     game, rules = flat.game_of(table), ppo_flat.rules_of(table, settings, 10_000)
-    learners = ppo_flat.FlatLearners(table, settings, 10_000, [0])
+    learners = ppo_flat.FlatPPO(table, settings, 10_000, [0])
     (mine,) = learners.seeds()
     shape = (settings.rollout_length, settings.num_envs)
     is_done, units = np.empty(shape, np.bool_), np.empty(shape, np.int64)
@@ -258,8 +258,8 @@ def test_actions_are_drawn_with_the_policy_s_probabilities(rng: np.random.Genera
 
 def test_results_do_not_depend_on_the_other_seeds() -> None:
     table, settings = walk_table(), PPOSettings(gamma=0.99, rollout_length=32, num_envs=8, minibatch=64)
-    alone = ppo_flat.FlatLearners(table, settings, 10_000, [3])
-    together = ppo_flat.FlatLearners(table, settings, 10_000, [1, 2, 3])
+    alone = ppo_flat.FlatPPO(table, settings, 10_000, [3])
+    together = ppo_flat.FlatPPO(table, settings, 10_000, [1, 2, 3])
     alone.updates(0)
     together.updates(0)
     together.keep([1, 2])

@@ -15,6 +15,7 @@ from efhorizon.agents.deep import pretrained
 from efhorizon.agents.deep.observations import ObservedTable, observed_table
 from efhorizon.agents.deep.pretrained import InvalidParametersError, Start, check_parameters, digest, load_parameters
 from efhorizon.agents.deep.protocol import Protocol
+from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 from efhorizon.errors import StoreError
 from efhorizon.planning.policies import exploration_policy
 
@@ -78,10 +79,10 @@ def test_an_optimal_network_is_optimal_at_the_first_evaluation(gridworld: Tabula
     theta = imitating(table, kind)
     state = torch_state(network_for(kind, table), theta)
     if kind == "actor_critic":
-        settings: Any = ppo.PPOSettings(gamma=0.99, rollout_length=32)
+        settings: Any = PPOSettings(gamma=0.99, rollout_length=32)
         first, train = settings.samples, ppo.train
     else:
-        settings = dqn.DQNSettings(gamma=0.99)
+        settings = DQNSettings(gamma=0.99)
         first, train = settings.train_every, dqn.train
     protocol = Protocol(max_steps=first, evaluation_interval=first, window=None)
     (pretrained,) = train(table, settings, protocol, [0], initial=theta)
@@ -111,13 +112,13 @@ def test_stable_baselines3_s_target_network_starts_as_a_copy(gridworld: TabularM
     table = observed_table(gridworld)
     network = network_for("q", table)
     state = torch_state(network, network.initial(np.random.default_rng(5)))
-    model = sb3.agent(GRIDWORLD, table, dqn.DQNSettings(gamma=0.99), 0, state)
+    model = sb3.agent(GRIDWORLD, table, DQNSettings(gamma=0.99), 0, state)
     for mine, copied in zip(model.q_net.parameters(), model.q_net_target.parameters(), strict=True):
         assert (mine == copied).all()
     for name, array in state.items():
         np.testing.assert_array_equal(model.policy.state_dict()[name].numpy(), array.astype(np.float32))
     with pytest.raises(InvalidParametersError, match=r"lack q_net\.q_net\.0\.weight"):
-        sb3.agent(GRIDWORLD, table, dqn.DQNSettings(gamma=0.99), 0, {"other": np.zeros(3)})
+        sb3.agent(GRIDWORLD, table, DQNSettings(gamma=0.99), 0, {"other": np.zeros(3)})
 
 
 def test_stable_baselines3_explores_as_it_is_told(gridworld: TabularMDP, rng: np.random.Generator) -> None:
@@ -128,7 +129,7 @@ def test_stable_baselines3_explores_as_it_is_told(gridworld: TabularMDP, rng: np
     table = observed_table(gridworld)
     prescribed = rng.integers(table.num_actions, size=(table.horizon, gridworld.num_states))
     policy = exploration_policy(gridworld, np.eye(table.num_actions)[prescribed])
-    settings = dqn.DQNSettings(gamma=0.99, final_epsilon=1.0, buffer_size=400)
+    settings = DQNSettings(gamma=0.99, final_epsilon=1.0, buffer_size=400)
     model = sb3.agent(GRIDWORLD, table, settings, 0, exploration_policy=policy)
     with sb3._suitable_threads(table):
         model.learn(total_timesteps=300)

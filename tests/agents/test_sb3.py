@@ -16,6 +16,7 @@ from efhorizon.agents.deep.observations import (
     observed_table,
     unrolled,
 )
+from efhorizon.agents.deep.settings import PPOSettings
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
 from efhorizon.mdp import TabularMDP
@@ -103,7 +104,7 @@ def test_both_backends_solve_a_small_gridworld(gridworld: TabularMDP) -> None:
     from efhorizon.agents.deep import ppo, sb3
     from efhorizon.agents.deep.protocol import Protocol
 
-    table, settings = observed_table(gridworld), ppo.PPOSettings(gamma=0.99)
+    table, settings = observed_table(gridworld), PPOSettings(gamma=0.99)
     protocol = Protocol(max_steps=40_000)
     seen: list[int] = []
 

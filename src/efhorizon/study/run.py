@@ -90,10 +90,10 @@ class Task:
         """The settings of PPO or DQN."""
         gamma = sweep.discount(str(self.mdp.metadata.get("suite")))
         if self.algorithm == "ppo":
-            from efhorizon.agents.deep.ppo import PPOSettings
+            from efhorizon.agents.deep.settings import PPOSettings
 
             return PPOSettings(gamma=gamma, **self.changes)
-        from efhorizon.agents.deep.dqn import DQNSettings
+        from efhorizon.agents.deep.settings import DQNSettings
 
         return DQNSettings(gamma=gamma, **self.changes)
 

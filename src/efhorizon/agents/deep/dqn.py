@@ -16,59 +16,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.agents.deep import protocol as rules
+from efhorizon.agents.deep.dqn_flat import FlatDQN
+from efhorizon.agents.deep.learners import DQNLearners
 from efhorizon.agents.deep.observations import FlatColumns, ObservedTable, UntrainableTableError
-from efhorizon.agents.deep.protocol import RunRecord, RunResult
+from efhorizon.agents.deep.protocol import Protocol, RunRecord, RunResult
+from efhorizon.agents.deep.settings import DQNSettings
 from efhorizon.planning.policies import ExplorationPolicy
 
 _MAX_CODE = 2**31 - 1
 
 
-@dataclass(frozen=True)
-class DQNSettings:
-    """Hyperparameters of Appendix F; the defaults are the paper's, the rest Stable-Baselines3's."""
-
-    gamma: float  # discount: 0.99 on MiniGrid, 1 elsewhere
-    exploration_fraction: float = 0.1  # of `schedule_steps`, over which epsilon falls: 0.1 or 1
-    schedule_steps: int = 5_000_000  # length of the whole schedule, however long a run is
-    final_epsilon: float = 0.01
-    rate: float = 1e-4  # Adam's learning rate, constant; the paper's table also says 1e-3, the authors ran 1e-4
-    minibatch: int = 32
-    buffer_size: int = 100_000
-    target_interval: int = 1_000  # timesteps between copies to the target network
-    train_every: int = 4  # timesteps between gradient steps; learning starts with the first four
-    max_gradient_norm: float = 10.0
-    adam_epsilon: float = 1e-8  # torch's default
-
-    def keeps_values(self, num_observations: int) -> bool:
-        """Whether keeping all target values is cheaper than computing those of the minibatches until the next copy."""
-        return num_observations <= self.minibatch * self.target_interval // self.train_every
-
-
-class Learners(Protocol):
-    """What several seeds carry along, and how they go on."""
-
-    def interval(self, step: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """From one evaluation to the next, after `step` timesteps.
-
-        Whether each timestep ended an episode and the return until then [B, interval], and the greedy episodes' returns
-        [B]. An evaluation comes before the gradient step that follows it, as in Stable-Baselines3.
-        """
-
-    def keep(self, places: Sequence[int]) -> Sequence[int]:
-        """Go on with these only, or with more of them where that is cheaper: those that are left."""
-
-
 def train(
     table: ObservedTable,
     settings: DQNSettings,
-    protocol: rules.Protocol,
+    protocol: Protocol,
     seeds: Sequence[int],
     *,
     initial: NDArray[np.float32] | None = None,
@@ -109,11 +74,9 @@ def train(
     return [run.result() for run in runs]
 
 
-def _learners(table: ObservedTable) -> Callable[..., Learners]:
+def _learners(table: ObservedTable) -> Callable[..., DQNLearners]:
     if isinstance(table.seen, FlatColumns):
-        from efhorizon.agents.deep.dqn_flat import FlatLearners
+        return FlatDQN
+    from efhorizon.agents.deep.dqn_images import ImageDQN  # torch takes seconds to load
 
-        return FlatLearners
-    from efhorizon.agents.deep.dqn_images import ImageLearners
-
-    return ImageLearners
+    return ImageDQN

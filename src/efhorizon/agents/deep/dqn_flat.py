@@ -15,7 +15,6 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from efhorizon.agents.deep.dqn import DQNSettings
 from efhorizon.agents.deep.flat import (
     FAST,
     ONE,
@@ -31,8 +30,8 @@ from efhorizon.agents.deep.flat import (
 )
 from efhorizon.agents.deep.networks import HIDDEN, first_parameters, network_for
 from efhorizon.agents.deep.observations import ObservedTable
-from efhorizon.agents.tabular.kernels import drawn_action, drawn_below
-from efhorizon.agents.tabular.runs import streams
+from efhorizon.agents.deep.settings import DQNSettings
+from efhorizon.agents.streams import drawn_action, drawn_below, streams
 from efhorizon.planning.policies import ExplorationPolicy
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
@@ -40,8 +39,8 @@ BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behav
 _BITS = 2**31
 
 
-class FlatLearners:
-    """The learners of several seeds; see `dqn.Learners`."""
+class FlatDQN:
+    """The learners of several seeds; see `DQNLearners`."""
 
     def __init__(
         self,
@@ -84,7 +83,7 @@ class FlatLearners:
         return places
 
 
-class Rules(NamedTuple):
+class DQNRules(NamedTuple):
     """Numbers that stay the same."""
 
     horizon: int
@@ -101,8 +100,8 @@ class Rules(NamedTuple):
     keeps_values: bool
 
 
-def rules_of(table: ObservedTable, settings: DQNSettings) -> Rules:
-    return Rules(
+def rules_of(table: ObservedTable, settings: DQNSettings) -> DQNRules:
+    return DQNRules(
         table.horizon,
         table.bootstraps_at_horizon,
         settings.schedule_steps * settings.exploration_fraction,
@@ -120,7 +119,7 @@ def rules_of(table: ObservedTable, settings: DQNSettings) -> Rules:
 
 @njit(cache=True, parallel=True)
 def _intervals(step, carried, multiplicity, game, rules, is_done, units, greedy):  # type: ignore[no-untyped-def]
-    """`Learners.interval` for all seeds.
+    """`DQNLearners.interval` for all seeds.
 
     carried: theta, both moments [B, n], target [B, U] or [B, n], buffer [B, .], episode [B, 3], words [B, 2]
     """

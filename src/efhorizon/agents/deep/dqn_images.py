@@ -12,20 +12,19 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from efhorizon.agents.deep.dqn import DQNSettings
 from efhorizon.agents.deep.dqn_flat import explores, rules_of
 from efhorizon.agents.deep.images import ImageNetwork, Images, Remembered, each, greedy_return
 from efhorizon.agents.deep.networks import first_parameters, network_for
 from efhorizon.agents.deep.observations import ObservedTable
-from efhorizon.agents.tabular.kernels import drawn_action, drawn_below
-from efhorizon.agents.tabular.runs import streams
+from efhorizon.agents.deep.settings import DQNSettings
+from efhorizon.agents.streams import drawn_action, drawn_below, streams
 from efhorizon.planning.policies import ExplorationPolicy
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
 
-class ImageLearners:
-    """The learners of several seeds; see `dqn.Learners`."""
+class ImageDQN:
+    """The learners of several seeds; see `DQNLearners`."""
 
     def __init__(
         self,
@@ -39,7 +38,7 @@ class ImageLearners:
         images, starts = Images(table), first_parameters(network_for("q", table), seeds, initial)
         self._interval = interval
         self.learners = [
-            ImageLearner(table, images, settings, seed, theta, exploration_policy)
+            ImageDQNSeed(table, images, settings, seed, theta, exploration_policy)
             for seed, theta in zip(seeds, starts, strict=True)
         ]
 
@@ -53,7 +52,7 @@ class ImageLearners:
         return places
 
 
-class ImageLearner:
+class ImageDQNSeed:
     """One seed: its networks, its replay buffer, and where its environment is."""
 
     def __init__(

@@ -19,10 +19,9 @@ import torch
 from numpy.typing import NDArray
 from torch.nn import functional
 
-from efhorizon.agents.deep.dqn import DQNSettings
 from efhorizon.agents.deep.networks import CNN_LAYERS, network_for
 from efhorizon.agents.deep.observations import ImageStacks, ObservedTable
-from efhorizon.agents.deep.ppo import PPOSettings
+from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 
 _IMAGES_A_PASS = 256  # a limit on memory: a pass of 256 images needs some 100 MB
 

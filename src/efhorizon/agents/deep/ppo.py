@@ -14,56 +14,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
-from typing import Protocol as Interface
 
 import numpy as np
 from numpy.typing import NDArray
 
+from efhorizon.agents.deep.learners import PPOLearners
 from efhorizon.agents.deep.observations import FlatColumns, ObservedTable
+from efhorizon.agents.deep.ppo_flat import FlatPPO
 from efhorizon.agents.deep.protocol import Protocol, RunRecord, RunResult, evaluation_in
-
-
-@dataclass(frozen=True)
-class PPOSettings:
-    """Hyperparameters of Appendix F; the defaults are the paper's, the rest Stable-Baselines3's."""
-
-    gamma: float  # discount: 0.99 on MiniGrid, 1 elsewhere
-    rollout_length: int = 128  # steps of each environment between updates: 128 or 1280
-    num_envs: int = 8
-    clip: float = 0.1  # of the probability ratio
-    value_weight: float = 0.5
-    entropy_weight: float = 0.01
-    rate: float = 2.5e-4  # Adam's learning rate, constant
-    num_epochs: int = 4
-    minibatch: int = 256
-    gae_lambda: float = 0.95
-    max_gradient_norm: float = 0.5
-    adam_epsilon: float = 1e-5  # Stable-Baselines3's for PPO
-
-    @property
-    def samples(self) -> int:
-        """Timesteps of one rollout."""
-        return self.num_envs * self.rollout_length
-
-
-class Report(NamedTuple):
-    """What is told of updates: [updates, B, ...] of several, or without these axes of one update of one seed."""
-
-    is_done: Any  # [T, N], whether the step ended an episode
-    units: Any  # [T, N], return of the episode so far
-    evaluation: Any  # [], return of the greedy episode in units, where one was due
-
-
-class Learners(Interface):
-    """What several seeds carry along, and how they go on."""
-
-    def updates(self, step: int) -> Report:
-        """The next updates of all seeds, after `step` timesteps: one or more."""
-
-    def keep(self, places: Sequence[int]) -> Sequence[int]:
-        """Go on with these only, or with more of them where that is cheaper: those that are left."""
+from efhorizon.agents.deep.settings import PPOSettings
 
 
 def train(
@@ -123,11 +82,9 @@ def record_rollout(
     run.passed(last_step)
 
 
-def _learners(table: ObservedTable) -> Callable[..., Learners]:
+def _learners(table: ObservedTable) -> Callable[..., PPOLearners]:
     if isinstance(table.seen, FlatColumns):
-        from efhorizon.agents.deep.ppo_flat import FlatLearners
+        return FlatPPO
+    from efhorizon.agents.deep.ppo_images import ImagePPO  # torch takes seconds to load
 
-        return FlatLearners
-    from efhorizon.agents.deep.ppo_images import ImageLearners
-
-    return ImageLearners
+    return ImagePPO

@@ -33,11 +33,11 @@ from efhorizon.agents.deep.flat import (
     tower,
     tower_size,
 )
+from efhorizon.agents.deep.learners import Updates
 from efhorizon.agents.deep.networks import HIDDEN, first_parameters, network_for
 from efhorizon.agents.deep.observations import ObservedTable
-from efhorizon.agents.deep.ppo import PPOSettings, Report
-from efhorizon.agents.tabular.kernels import drawn_below
-from efhorizon.agents.tabular.runs import streams
+from efhorizon.agents.deep.settings import PPOSettings
+from efhorizon.agents.streams import drawn_below, streams
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -46,8 +46,8 @@ _BITS = 2**31
 _TINY = np.float32(1e-8)  # Stable-Baselines3's guard where advantages are normalised
 
 
-class FlatLearners:
-    """The learners of several seeds; see `ppo.Learners`."""
+class FlatPPO:
+    """The learners of several seeds; see `PPOLearners`."""
 
     def __init__(
         self,
@@ -71,10 +71,10 @@ class FlatLearners:
             np.full((len(seeds), 2, table.num_observations), -1, np.int32),
         )
 
-    def updates(self, step: int) -> Report:
+    def updates(self, step: int) -> Updates:
         rules, num_seeds = self._rules, len(self.carried.theta)
         shape = (num_seeds, max(1, _STEPS_A_CALL // rules.samples), rules.rollout_length, rules.num_envs)
-        told = Report(np.zeros(shape, np.bool_), np.zeros(shape, np.int64), np.zeros(shape[:2], np.int64))
+        told = Updates(np.zeros(shape, np.bool_), np.zeros(shape, np.int64), np.zeros(shape[:2], np.int64))
 
         def work(mine: Carried, *told_by_it: Any) -> None:
             _updates(step, mine, self._multiplicity, self._game, rules, *told_by_it)
@@ -82,7 +82,7 @@ class FlatLearners:
         # BLAS keeps to one thread: several that share small matrices would wait for each other
         with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(numba.get_num_threads()) as pool:
             list(pool.map(work, self.seeds(), *told))
-        return Report(*(field.swapaxes(0, 1) for field in told))
+        return Updates(*(field.swapaxes(0, 1) for field in told))
 
     def seeds(self) -> list[Carried]:
         """What each seed carries, as views."""
@@ -106,7 +106,7 @@ class Carried(NamedTuple):
     places: NDArray[np.int32]  # [B, 2, U]: the rollout that met it last, and where it is in a minibatch
 
 
-class Rules(NamedTuple):
+class PPORules(NamedTuple):
     """Numbers that stay the same."""
 
     horizon: int
@@ -149,8 +149,8 @@ class Room(NamedTuple):
     to_values: NDArray[np.float32]  # [M, 1]
 
 
-def rules_of(table: ObservedTable, settings: PPOSettings, interval: int) -> Rules:
-    return Rules(
+def rules_of(table: ObservedTable, settings: PPOSettings, interval: int) -> PPORules:
+    return PPORules(
         table.horizon,
         table.bootstraps_at_horizon,
         interval,
@@ -177,7 +177,7 @@ def _blas() -> Any:
 
 @njit(cache=True, nogil=True)
 def _updates(step, mine, multiplicity, game, rules, is_done, units, evaluation):  # type: ignore[no-untyped-def]
-    """`Learners.updates` for one seed: fills its part of the report."""
+    """`PPOLearners.updates` for one seed: fills its part of the report."""
     room = empty_room(max(rules.minibatch, rules.num_envs), game)
     for number in range(len(evaluation)):
         first_step = step + number * rules.samples

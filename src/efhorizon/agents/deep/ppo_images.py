@@ -16,16 +16,17 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from efhorizon.agents.deep.images import ImageNetwork, Images, Remembered, each, greedy_return
+from efhorizon.agents.deep.learners import Updates
 from efhorizon.agents.deep.networks import network_for
 from efhorizon.agents.deep.observations import ObservedTable
-from efhorizon.agents.deep.ppo import PPOSettings, Report
+from efhorizon.agents.deep.settings import PPOSettings
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
 Floats = NDArray[np.float32]
 
 
-class Samples(NamedTuple):
+class ImageSamples(NamedTuple):
     """What a gradient step learns from; every field [M], or [T, N] in a rollout."""
 
     observation: NDArray[Any]
@@ -35,8 +36,8 @@ class Samples(NamedTuple):
     target: NDArray[Any]  # of the value
 
 
-class ImageLearners:
-    """The learners of several seeds; see `ppo.Learners`."""
+class ImagePPO:
+    """The learners of several seeds; see `PPOLearners`."""
 
     def __init__(
         self,
@@ -47,19 +48,19 @@ class ImageLearners:
         initial: Floats | None = None,
     ) -> None:
         images = Images(table)
-        self._learners = [ImageLearner(table, images, settings, interval, seed, initial) for seed in seeds]
+        self._learners = [ImagePPOSeed(table, images, settings, interval, seed, initial) for seed in seeds]
 
-    def updates(self, step: int) -> Report:
+    def updates(self, step: int) -> Updates:
         reports = each(self._learners, lambda learner: learner.update(step))
         is_done, units, evaluations = zip(*reports, strict=True)
-        return Report(np.stack(is_done)[None], np.stack(units)[None], np.array([evaluations]))
+        return Updates(np.stack(is_done)[None], np.stack(units)[None], np.array([evaluations]))
 
     def keep(self, places: Sequence[int]) -> Sequence[int]:
         self._learners = [self._learners[place] for place in places]
         return places
 
 
-class ImageLearner:
+class ImagePPOSeed:
     """One seed: its network, and where its environments are."""
 
     def __init__(
@@ -77,22 +78,22 @@ class ImageLearner:
         self.network = ImageNetwork(table, images, "actor_critic", theta, settings)
         self._node, self._time, self._units = np.zeros((3, settings.num_envs), np.int64)
 
-    def update(self, first_step: int) -> Report:
+    def update(self, first_step: int) -> Updates:
         """A rollout, the greedy episode where one is due, and the gradient steps."""
         settings = self._settings
         seen = Remembered(self.network)
         samples, is_done, units = self._rollout(seen)
         is_due = (first_step + settings.samples) // self._interval > first_step // self._interval
         evaluation = greedy_return(self._table, lambda observation: seen(observation)[:, :-1]) if is_due else 0
-        flat = Samples(*(field.ravel() for field in samples))
+        flat = ImageSamples(*(field.ravel() for field in samples))
         for _ in range(settings.num_epochs):
             for chosen in self._rng.permutation(settings.samples).reshape(-1, settings.minibatch):
-                minibatch = Samples(*(field[chosen] for field in flat))
+                minibatch = ImageSamples(*(field[chosen] for field in flat))
                 self.network.improve(loss(settings, self.network.outputs(minibatch.observation), minibatch))
-        return Report(is_done, units, np.int64(evaluation))
+        return Updates(is_done, units, np.int64(evaluation))
 
-    def _rollout(self, seen: Remembered) -> tuple[Samples, NDArray[np.bool_], NDArray[np.int64]]:
-        """Samples, ends of episodes and returns until then, each [T, N]."""
+    def _rollout(self, seen: Remembered) -> tuple[ImageSamples, NDArray[np.bool_], NDArray[np.int64]]:
+        """ImageSamples, ends of episodes and returns until then, each [T, N]."""
         settings, table = self._settings, self._table
         shape = (settings.rollout_length, settings.num_envs)
         noise = self._rng.gumbel(size=(*shape, table.num_actions)).astype(np.float32)
@@ -116,10 +117,10 @@ class ImageLearner:
         advantage = generalised_advantages(reward, value, is_done, last_value, settings.gamma, settings.gae_lambda)
         log_policy = _log_softmax(outputs[:, :, :-1])
         log_probability = np.take_along_axis(log_policy, action[:, :, None], axis=2)[:, :, 0]
-        return Samples(observation, action, log_probability, advantage, advantage + value), is_done, units
+        return ImageSamples(observation, action, log_probability, advantage, advantage + value), is_done, units
 
 
-def loss(settings: PPOSettings, outputs: torch.Tensor, samples: Samples) -> torch.Tensor:
+def loss(settings: PPOSettings, outputs: torch.Tensor, samples: ImageSamples) -> torch.Tensor:
     """The loss L of one minibatch (see `ppo`); advantages are normalised within it."""
     action, old, advantage, target = (torch.from_numpy(field) for field in samples[1:])
     advantage = (advantage - advantage.mean()) / (advantage.std() + 1e-8)

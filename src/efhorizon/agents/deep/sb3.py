@@ -17,12 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon import catalog
-from efhorizon.agents.deep.dqn import DQNSettings
 from efhorizon.agents.deep.networks import network_for
 from efhorizon.agents.deep.observations import ObservedTable, UntrainableTableError
-from efhorizon.agents.deep.ppo import PPOSettings
 from efhorizon.agents.deep.pretrained import check_parameters
 from efhorizon.agents.deep.protocol import Protocol, RunRecord, RunResult
+from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 from efhorizon.agents.live.bridge_env import BridgeEnv
 from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.suites.simulator import MissingExtraError

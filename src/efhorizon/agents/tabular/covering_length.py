@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import ArrayLike
 
-from efhorizon.agents.tabular.kernels import drawn_action
+from efhorizon.agents.streams import drawn_action
 from efhorizon.agents.tabular.runs import Runs, check_positive, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy

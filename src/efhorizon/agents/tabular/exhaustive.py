@@ -13,8 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from efhorizon.agents.tabular.kernels import drawn_below, walked
-from efhorizon.agents.tabular.runs import InvalidSettingError, Runs, check_positive, streams, task
+from efhorizon.agents.streams import drawn_below, streams
+from efhorizon.agents.tabular.kernels import walked
+from efhorizon.agents.tabular.runs import InvalidSettingError, Runs, check_positive, task
 from efhorizon.mdp import TabularMDP
 
 MAX_SEQUENCES = 2**22

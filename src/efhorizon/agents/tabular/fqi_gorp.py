@@ -19,7 +19,8 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import ArrayLike
 
-from efhorizon.agents.tabular.kernels import drawn_action, drawn_below, rollouts
+from efhorizon.agents.streams import drawn_action, drawn_below
+from efhorizon.agents.tabular.kernels import rollouts
 from efhorizon.agents.tabular.runs import InvalidSettingError, Runs, check_positive, num_sequences, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy

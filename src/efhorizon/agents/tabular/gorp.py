@@ -19,7 +19,7 @@ from numba import njit, prange
 from numpy.typing import ArrayLike
 
 from efhorizon.agents.tabular.kernels import compared, rollouts, walked
-from efhorizon.agents.tabular.runs import Runs, Task, check_positive, num_sequences, task
+from efhorizon.agents.tabular.runs import PreparedTable, Runs, check_positive, num_sequences, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -39,7 +39,7 @@ def gorp(
     return gorp_on_task(task(mdp, exploration_policy), k=k, m=m, runs=runs, rng=rng)
 
 
-def gorp_on_task(prepared: Task, *, k: int, m: int, runs: int, rng: np.random.Generator) -> Runs:
+def gorp_on_task(prepared: PreparedTable, *, k: int, m: int, runs: int, rng: np.random.Generator) -> Runs:
     """The same on a task that was prepared once for many calls."""
     check_positive(m=m, runs=runs)
     timesteps = timesteps_of(prepared.mdp, k=k, m=m)

@@ -1,8 +1,6 @@
-"""Private numba kernels that the algorithms on tables share: random numbers, and rollouts of the exploration policy.
+"""Kernels that the algorithms on tables share: rollouts of the exploration policy, ties, and playing actions.
 
-Each run has a random stream of its own, SplitMix64 with its own odd increment (Steele, Lea and Flood 2014): `words`
-holds its state and its increment, uint64 [2], so results do not depend on how runs are shared out among threads. A draw
-below n multiplies 32 random bits by n: each outcome's chance is off by less than 2^-32, far below what runs can show.
+`words` is the random stream of a run (`agents/streams.py`).
 
 Legend of the arrays of a task: S states, A actions, R distinct rewards.
 
@@ -20,27 +18,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_S27, _S30, _S31, _S32, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
-_LOW_32 = np.uint64(2**32 - 1)
-_FLOAT_UNIT = 2.0**-53
+from efhorizon.agents.streams import drawn_action, drawn_below, mixed
+
+_S32, _LOW_32 = np.uint64(32), np.uint64(2**32 - 1)
 
 NO_REWARD = 2**31 - 1  # the distance of states from which every reward is 0
-
-
-@njit(cache=True)
-def mixed(word):  # type: ignore[no-untyped-def]
-    """The output function of SplitMix64."""
-    word = (word ^ (word >> _S30)) * _MIX_1
-    word = (word ^ (word >> _S27)) * _MIX_2
-    return word ^ (word >> _S31)
-
-
-@njit(cache=True)
-def drawn_below(words, limit):  # type: ignore[no-untyped-def]
-    """A uniform integer in 0 .. limit - 1, for limits below 2^32."""
-    words[0] += words[1]
-    return np.int64(((mixed(words[0]) >> _S32) * np.uint64(limit)) >> _S32)
 
 
 @njit(cache=True)
@@ -54,24 +36,6 @@ def compared(words, value, best, ties):  # type: ignore[no-untyped-def]
     if value == best:
         return drawn_below(words, ties + 1) == 0, best, ties + 1
     return False, best, ties
-
-
-@njit(cache=True)
-def drawn_action(words, time, state, num_actions, probabilities):  # type: ignore[no-untyped-def]
-    """An action of the exploration policy; one with probability 0 is never drawn, however sums are rounded."""
-    if not len(probabilities):
-        return drawn_below(words, num_actions)
-    row = probabilities[min(time, len(probabilities) - 1), state]
-    words[0] += words[1]
-    left = np.float64(mixed(words[0]) >> _S11) * _FLOAT_UNIT
-    last = 0
-    for action in range(num_actions):
-        if row[action] > 0:
-            last = action
-            left -= row[action]
-            if left < 0:
-                break
-    return last
 
 
 @njit(cache=True)

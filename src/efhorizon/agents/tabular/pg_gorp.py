@@ -19,7 +19,8 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import ArrayLike
 
-from efhorizon.agents.tabular.kernels import compared, drawn_action, rollouts
+from efhorizon.agents.streams import drawn_action
+from efhorizon.agents.tabular.kernels import compared, rollouts
 from efhorizon.agents.tabular.runs import Runs, check_positive, task
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy

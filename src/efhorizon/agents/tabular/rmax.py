@@ -21,8 +21,9 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
+from efhorizon.agents.streams import streams
 from efhorizon.agents.tabular.kernels import compared
-from efhorizon.agents.tabular.runs import Runs, check_positive, streams, task
+from efhorizon.agents.tabular.runs import Runs, check_positive, task
 from efhorizon.mdp import TabularMDP
 
 

@@ -11,6 +11,7 @@ import numba
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from efhorizon.agents.streams import streams
 from efhorizon.agents.tabular import kernels
 from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.mdp import TabularMDP
@@ -22,8 +23,6 @@ _MAX_SUM = 2**62  # of absolute rewards in units, in int64
 _ROUNDED_UNITS = 2**32  # the largest reward in units where rewards have no common unit
 _MAX_SEQUENCES = 2**31
 _MIN_PARALLEL_STATES = 8192  # planning wakes all threads for each time: small tables are done sooner by one
-_ALTERNATING = np.uint64(0xAAAAAAAAAAAAAAAA)
-_MIN_BIT_CHANGES = 24  # of an increment, as in Java's SplittableRandom
 
 
 class InvalidSettingError(EfhorizonError, ValueError):
@@ -70,8 +69,8 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Task:
-    """A table and an exploration policy as the kernels read them; see `_kernels` for the arrays."""
+class PreparedTable:
+    """A table and an exploration policy as the kernels read them; see `kernels` for the arrays."""
 
     mdp: TabularMDP
     policy: ExplorationPolicy
@@ -112,7 +111,7 @@ class Task:
         }
 
 
-def task(mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | None = None) -> Task:
+def task(mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | None = None) -> PreparedTable:
     """Check a table and a policy, and prepare both.
 
     Where rewards have no common unit they are rounded to 2^-32 of the largest: ties and optimality are then exact for
@@ -133,16 +132,7 @@ def task(mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | None = None) -
     actions = _optimal_actions(mdp)
     optimal = np.empty(1, np.int64)
     kernels.play_all(actions, mdp.transitions, mdp.reward_codes, units, optimal)
-    return Task(mdp, explorer, unit, int(optimal[0]), arrays)
-
-
-def streams(rng: np.random.Generator, num_runs: int) -> NDArray[np.uint64]:
-    """A random stream for each run [N, 2]: see `_kernels`."""
-    words = rng.integers(0, 2**64, size=(num_runs, 2), dtype=np.uint64)
-    words[:, 1] |= np.uint64(1)
-    changes = np.unpackbits((words[:, 1] ^ (words[:, 1] >> np.uint64(1))).view(np.uint8).reshape(num_runs, 8), axis=1)
-    words[changes.sum(axis=1) < _MIN_BIT_CHANGES, 1] ^= _ALTERNATING
-    return words
+    return PreparedTable(mdp, explorer, unit, int(optimal[0]), arrays)
 
 
 def check_positive(**settings: int) -> None:
