@@ -11,7 +11,7 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "report"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 
 from synthetic_study import Shape, write_study  # type: ignore[import-not-found]
 

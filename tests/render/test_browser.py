@@ -200,7 +200,7 @@ def test_the_player_plays(browser: Any, report: Report) -> None:
     with watched(browser, reduced_motion="no-preference") as page:
         opened(page, report, page_link("maze_easy_l1_30_fs1"))
         page.locator(".player").scroll_into_view_if_needed()
-        playwright.expect(page.locator(".player [data-part='time']")).to_have_text("2 of 8")
+        playwright.expect(page.locator(".player [data-part='time']")).not_to_have_text("0 of 8")  # it moves by itself
         page.get_by_role("button", name="Pause").click()
         stopped = page.locator(".player [data-part='time']").inner_text()
         page.wait_for_timeout(800)
