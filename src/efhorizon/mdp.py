@@ -206,17 +206,17 @@ class TabularMDP:
 _ROWS_A_BLOCK = 1 << 16
 
 
-def load(path: str | Path, *, horizon: int | None = None) -> TabularMDP:
+def load(path: str | Path, *, horizon: int | None = None, published: Mapping[str, int] | None = None) -> TabularMDP:
     """Open a table: a BRIDGE `.npz` or a native store. `horizon` overrides what the file says.
 
-    Published files do not say their horizon: it is then taken from the folder's name where that is in the catalogue, or
-    from the longest episode where the table has no cycle.
+    Published files do not say their horizon: it is then taken from the folder's name where that is in `published`, or
+    from the longest episode where the table has no cycle. `catalog.load` knows all published names.
     """
     from efhorizon.io import bridge_npz, store
 
     path = Path(path)
     if path.suffix == ".npz" or path.is_file():
-        return bridge_npz.read(path, horizon=horizon)
+        return bridge_npz.read(path, horizon=horizon, published=published or {})
     return store.read(path, horizon=horizon)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from efhorizon.bounds import examples
+from efhorizon.catalog import load_table, table_path
 from efhorizon.errors import StoreError
-from efhorizon.io.tables import load_table, table_path
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from rich.table import Table
 
 from efhorizon.bounds.analysis import Analysis, analyze
 from efhorizon.bounds.unfinished import AnytimeAnalysis, Interval
+from efhorizon.catalog import load, table_path
 from efhorizon.cli import EXIT_USAGE, messages, print_json
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.png import write_png
-from efhorizon.io.tables import table_path
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import load_policy
 from efhorizon.suites.drawing import picture
 

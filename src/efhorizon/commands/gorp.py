@@ -22,9 +22,9 @@ from efhorizon.agents.tabular.gorp_search import (
     learning_curve,
 )
 from efhorizon.agents.tabular.runs import InvalidSettingError, Runs, check_positive
+from efhorizon.catalog import load, table_path
 from efhorizon.cli import EXIT_BUDGET, messages, print_json
-from efhorizon.io.tables import table_path
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy, load_policy
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from efhorizon.catalog import load
 from efhorizon.cli import print_json
 from efhorizon.commands.build import verification_line
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.png import write_png
-from efhorizon.mdp import TabularMDP, load
+from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
 from efhorizon.suites.drawing import picture
 

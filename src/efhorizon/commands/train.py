@@ -13,9 +13,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from efhorizon.agents.deep.pretrained import load_parameters
 from efhorizon.agents.deep.protocol import RunRecord, algorithm_sample_complexity, setting_sample_complexity
+from efhorizon.catalog import load_table
 from efhorizon.cli import messages, print_json
 from efhorizon.errors import EfhorizonError
-from efhorizon.io.tables import load_table
 from efhorizon.planning.policies import load_policy
 from efhorizon.study import sweep
 from efhorizon.study.records import Results, Row
