@@ -19,13 +19,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from efhorizon import catalog
+from efhorizon import Entry, catalog
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help="names of the catalogue (default: one of each game)")
-    parser.add_argument("--suite", choices=catalog.SUITES, required=True)
+    parser.add_argument("--suite", choices=catalog.suite_names(), required=True)
     parser.add_argument("--minutes", type=float, default=2.0)
     parser.add_argument("--out", type=Path, required=True, help="rows as JSON lines")
     parser.add_argument(
@@ -67,9 +67,9 @@ def print_markdown(rows: list[dict[str, Any]]) -> None:
         print(f"| {' | '.join(map(str, cells))} | {'yes' if row['verified'] else 'NO'} |")
 
 
-def representatives(suite: catalog.Suite) -> list[str]:
+def representatives(suite: str) -> list[str]:
     """The entry with the longest horizon of each game; Procgen: easy level 0; MiniGrid: every gridworld."""
-    chosen: dict[str, catalog.Entry] = {}
+    chosen: dict[str, Entry] = {}
     for entry in catalog.entries(suite):
         if suite == "procgen" and (entry.difficulty, entry.level) != ("easy", 0):
             continue

@@ -29,8 +29,8 @@ from efhorizon.agents.deep import dqn, ppo, sb3
 from efhorizon.agents.deep.observations import ObservedTable, observed_table
 from efhorizon.agents.deep.protocol import Protocol, RunRecord
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
-from efhorizon.study.run import load_table
-from efhorizon.study.sweep import discount
+from efhorizon.io.tables import load_table
+from efhorizon.suites import registry
 
 CASES = {  # name: algorithm, MDP, seeds on the table, wanted ratio
     "ppo": ("ppo", "MiniGrid-Empty-8x8-v0", 5, 30.0),
@@ -74,7 +74,7 @@ def main() -> None:
 def measured(algorithm: str, name: str, num_seeds: int, options: argparse.Namespace) -> dict[str, float]:
     mdp = load_table(Path(name), options.tables)
     table = dataclasses.replace(observed_table(mdp), optimal_units=NEVER)
-    gamma = discount(table.suite)
+    gamma = registry.suite(mdp.metadata["suite"]).discount
     settings = PPOSettings(gamma=gamma) if algorithm == "ppo" else DQNSettings(gamma=gamma)
     protocol = Protocol(window=None, evaluation_interval=10_000)
     rates: dict[str, list[float]] = {"table": [], "sb3": []}

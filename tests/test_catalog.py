@@ -8,11 +8,13 @@ import re
 import pytest
 
 from efhorizon import catalog
-from efhorizon.catalog import Entry, UnknownNameError, entries, entry
+from efhorizon.catalog import UnknownNameError, entries, entry
+from efhorizon.suites import atari, minigrid, procgen
+from efhorizon.suites.entry import Entry
 
 
 def test_counts() -> None:
-    atari, procgen, minigrid = (entries(suite) for suite in catalog.SUITES)
+    atari, procgen, minigrid = (entries(suite) for suite in catalog.suite_names())
     assert len(atari) == 56 * 8 + 1
     assert len(procgen) == 15 * 4 * 8 + 7 * 8
     assert sum(item.shaping is None for item in minigrid) == 46
@@ -111,7 +113,7 @@ def test_unknown_name_is_one_line_with_the_closest_names() -> None:
 
 
 def test_reward_factors_are_the_papers() -> None:
-    factors = {game: factor for game, (_, factor) in catalog.ATARI_GAMES.items() if factor != 1}
+    factors = {game: factor for game, (_, factor, _) in atari.GAMES.items() if factor != 1}
     assert len(factors) == 30
     assert (factors["alien"], factors["assault"], factors["battle_zone"], factors["beam_rider"]) == (10, 21, 1000, 44)
     assert all(item.reward_factor == 1 for item in entries() if item.suite != "atari")
@@ -121,18 +123,18 @@ def test_atari_action_counts_are_the_emulators() -> None:
     ale_py = pytest.importorskip("ale_py")
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     counts = {}
-    for game in catalog.ATARI_GAMES:
+    for game in atari.GAMES:
         ale = ale_py.ALEInterface()
         ale.loadROM(ale_py.roms.get_rom_path(game))
         counts[game] = len(ale.getMinimalActionSet())
-    assert counts == {game: count for game, (count, _) in catalog.ATARI_GAMES.items()}
+    assert counts == {game: count for game, (count, _, _) in atari.GAMES.items()}
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_exploration_levels_are_procgens() -> None:
     procgen_env = pytest.importorskip("procgen.env")
-    assert set(procgen_env.ENV_NAMES) - set(catalog.PROCGEN_GAMES) == {"caveflyer"}
-    exploring = {game for game, (_, _, can_explore) in catalog.PROCGEN_GAMES.items() if can_explore}
+    assert set(procgen_env.ENV_NAMES) - set(procgen.GAMES) == {"caveflyer"}
+    exploring = {game for game, known in procgen.GAMES.items() if known.can_explore}
     assert exploring == set(procgen_env.EXPLORATION_LEVEL_SEEDS) - {"caveflyer"}
 
 
@@ -140,4 +142,4 @@ def test_exploration_levels_are_procgens() -> None:
 def test_gridworlds_are_registered_by_minigrid() -> None:
     pytest.importorskip("minigrid")
     gymnasium = pytest.importorskip("gymnasium")
-    assert set(catalog.MINIGRID_GRIDWORLDS) <= set(gymnasium.registry)
+    assert set(minigrid.GRIDWORLDS) <= set(gymnasium.registry)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from efhorizon._version import __version__
 from efhorizon.agents.live.bridge_env import BridgeEnv, register_environments
-from efhorizon.catalog import Entry, UnknownNameError, entries, entry
+from efhorizon.catalog import UnknownNameError, entries, entry
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
+from efhorizon.suites.entry import Entry
 from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorError, Transition
 
 if TYPE_CHECKING:

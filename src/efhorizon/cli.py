@@ -125,7 +125,7 @@ def _add_list(commands: Any) -> None:
         "list the environments that can be built by name",
         "efhorizon list --suite minigrid",
     )
-    parser.add_argument("--suite", choices=catalog.SUITES, help="only this suite")
+    parser.add_argument("--suite", choices=catalog.suite_names(), help="only this suite")
 
 
 def _add_build(commands: Any) -> None:
@@ -331,7 +331,10 @@ def _add_study(commands: Any) -> None:
         "efhorizon study MiniGrid-Empty-5x5-v0 freeway_10_fs30 --steps 200000 --out study",
     )
     parser.add_argument(
-        "names", nargs="+", metavar="SUITE|NAME", help="atari, procgen, minigrid, all, or names of environments"
+        "names",
+        nargs="+",
+        metavar="SUITE|NAME",
+        help=f"{', '.join(catalog.suite_names())}, all, or names of environments",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("study"), metavar="DIR", help="where all goes (default: study)"

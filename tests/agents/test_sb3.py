@@ -75,14 +75,14 @@ def test_other_suites_show_what_their_tables_say(name: str, tmp_path: Path, rng:
 
 def test_grey_frames_are_the_emulator_s() -> None:
     pytest.importorskip("ale_py")
-    from efhorizon.agents.deep.observations import atari_frame
-    from efhorizon.suites.atari import AtariSimulator
+    from efhorizon.suites.atari import observed_frame
+    from efhorizon.suites.atari_simulator import AtariSimulator
 
     simulator = AtariSimulator("ms_pacman", 30)
     simulator.reset()
     for action in range(4):
         simulator.step(action)
-        np.testing.assert_array_equal(atari_frame(simulator.screen()), simulator.observation_frame())
+        np.testing.assert_array_equal(observed_frame(simulator.screen())[:, :, 0], simulator.observation_frame())
 
 
 def test_histories_are_unrolled_and_only_reachable_ones() -> None:

@@ -25,7 +25,8 @@ from efhorizon.study.analyses import (
     write_analysis,
 )
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
-from efhorizon.suites.action_names import MINIGRID_ACTIONS, PROCGEN_ACTIONS, action_names
+from efhorizon.suites import minigrid, procgen
+from efhorizon.suites.action_names import action_names
 
 
 def corridor(length: int = 4, horizon: int = 6, **metadata: Any) -> TabularMDP:
@@ -243,10 +244,10 @@ def test_unsuitable_tables_are_refused(tmp_path: Path) -> None:
 
 
 def test_actions_have_the_suites_own_names() -> None:
-    assert action_names({"suite": "minigrid"}, 3) == MINIGRID_ACTIONS[:3]
+    assert action_names({"suite": "minigrid"}, 3) == minigrid.ACTION_NAMES[:3]
     assert action_names({"suite": "gymnasium"}, 2) == ("0", "1")
     assert action_names({}, 2) == ("0", "1")
-    assert {len(MINIGRID_ACTIONS)} >= {entry.num_actions for entry in catalog.entries("minigrid")} - {3}
+    assert {len(minigrid.ACTION_NAMES)} >= {entry.num_actions for entry in catalog.entries("minigrid")} - {3}
 
 
 def test_atari_actions() -> None:
@@ -259,4 +260,4 @@ def test_procgen_actions_are_the_librarys() -> None:
     library = pytest.importorskip("procgen.env")
     combinations = library.ProcgenGym3Env(num=1, env_name="maze").get_combos()
     expected = [" ".join(key.lower() if len(key) > 1 else key for key in keys) for keys in combinations]
-    assert [name or "nothing" for name in expected] == list(PROCGEN_ACTIONS)
+    assert [name or "nothing" for name in expected] == list(procgen.ACTION_NAMES)

@@ -29,7 +29,7 @@ from efhorizon.study.pool import Job, JobProgress, JobResult, run_jobs
 from efhorizon.study.records import Results
 from efhorizon.study.sizes import Size, known_size, search_state
 from efhorizon.study.stages import Plan, Runs, environment_names
-from efhorizon.suites.known_states import MINIGRID_STATES, SURVEYED
+from efhorizon.suites import minigrid, registry
 
 pytest.importorskip("minigrid")
 DOCS = Path(__file__).parents[2] / "docs"
@@ -86,7 +86,7 @@ def test_images_may_get_other_runs(tmp_path: Path) -> None:
 
 def test_the_demo_is_of_all_suites() -> None:
     suites = [catalog.entry(name).suite for name in demonstration.NAMES]
-    assert set(suites) == set(catalog.SUITES)
+    assert set(suites) == set(catalog.suite_names())
     assert len(suites) >= 10
     given = demonstration.demo_plan(Path("demo"))
     assert {runs.algorithm for runs in given.runs} == {"gorp", "ppo", "dqn"}
@@ -98,14 +98,17 @@ def test_the_demo_is_of_all_suites() -> None:
 
 def test_known_numbers_of_states_are_those_of_the_documents() -> None:
     listed = re.findall(r"^\| (MiniGrid-\S+) \| ([\d,]+) \| \d \|", (DOCS / "minigrid-states.md").read_text(), re.M)
-    assert {name: int(count.replace(",", "")) for name, count in listed} == MINIGRID_STATES
-    assert set(MINIGRID_STATES) == set(catalog.MINIGRID_GRIDWORLDS)
+    states = {name: count for name, (count, _) in minigrid.GRIDWORLDS.items()}
+    assert {name: int(count.replace(",", "")) for name, count in listed} == states
     rows = re.findall(
         r"^\| (?!MiniGrid)(\S+)_\d+_(fs\d+) \| (\d+) \| ([\d,]+) \|", (DOCS / "survey.md").read_text(), re.M
     )
-    assert {f"{game}_{skip}": (int(h), int(n.replace(",", ""))) for game, skip, h, n in rows} == SURVEYED
-    searches = {catalogue_target(entry.name).search_name for entry in catalog.entries()}
-    assert set(SURVEYED) <= searches
+    surveyed = {
+        entry.search_name: (survey.horizon, survey.num_states)
+        for entry in (*catalog.entries("atari"), *catalog.entries("procgen"))
+        if (survey := registry.suite(entry.suite).survey(entry)) is not None
+    }
+    assert {f"{game}_{skip}": (int(h), int(n.replace(",", ""))) for game, skip, h, n in rows} == surveyed
 
 
 def test_sizes_are_honest(tmp_path: Path) -> None:
@@ -151,8 +154,8 @@ def test_the_forecast_is_its_rates_times_the_plan(tmp_path: Path) -> None:
     """MiniGrid-Empty-5x5-v0: 32 states and 3 actions; PPO with two settings and five seeds, two processes."""
     expected = forecast(plan(tmp_path, SMALL, runs=(Runs("ppo", max_steps=100_000),), num_workers=2))
     build, analyze, ppo, _ = expected.stages
-    searching = 32 * 3 / _rates.PAIRS_A_SECOND["minigrid"] / 2
-    assert build.seconds.low == pytest.approx(_rates.BUILD_SECONDS["minigrid"] + searching)
+    searching = 32 * 3 / minigrid.MINIGRID.costs.pairs_a_second / 2
+    assert build.seconds.low == pytest.approx(minigrid.MINIGRID.costs.build_seconds + searching)
     assert (build.num_done, build.num_left) == (0, 1)
     low, high = _rates.ANALYSIS_SECONDS[1], _rates.ANALYSIS_SECONDS_A_PAIR[1]
     assert analyze.seconds.high == pytest.approx(low + high * 32 * 100 * 3)
@@ -168,7 +171,7 @@ def test_a_budget_bounds_what_nobody_knows(tmp_path: Path) -> None:
     name = "maze_easy_l2_30_fs1"
     assert forecast(plan(tmp_path, name)).seconds.high is None
     build = forecast(plan(tmp_path, name, budget=Budget(max_minutes=3))).stages[0]
-    assert build.seconds.high == pytest.approx(180 + 2 * _rates.BUILD_SECONDS["procgen"])
+    assert build.seconds.high == pytest.approx(180 + 2 * registry.suite("procgen").costs.build_seconds)
     assert forecast(plan(tmp_path, name, budget=Budget(max_states=1_000))).sizes[name] == Size(1, 1_000, "nothing")
 
 

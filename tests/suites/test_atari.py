@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import efhorizon
-from efhorizon.suites.atari import FINAL_NOOP_FRAMES, AtariSimulator, grey_frame
+from efhorizon.suites.atari_simulator import FINAL_NOOP_FRAMES, AtariSimulator, grey_frame
 from efhorizon.suites.replay import restore_is_exact
 from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorError
 
@@ -126,7 +126,7 @@ def test_a_state_goes_on_in_another_process_which_prints_nothing_else(game: str,
     (tmp_path / "state").write_bytes(simulator.get_state())
     reward, _ = simulator.step(2)
     program = (
-        "import hashlib, pathlib; from efhorizon.suites.atari import AtariSimulator\n"
+        "import hashlib, pathlib; from efhorizon.suites.atari_simulator import AtariSimulator\n"
         f"simulator = AtariSimulator({game!r}, 30); simulator.set_state(pathlib.Path('state').read_bytes())\n"
         "print(simulator.step(2).reward)\n"
         "for data in (simulator.get_state(), simulator.screen().tobytes()): print(hashlib.sha256(data).hexdigest())\n"

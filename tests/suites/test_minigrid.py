@@ -42,7 +42,7 @@ from minigrid.core.mission import MissionSpace  # noqa: E402
 from minigrid.core.world_object import Ball, Box, Key  # noqa: E402
 from minigrid.minigrid_env import MiniGridEnv  # noqa: E402
 
-from efhorizon.suites.minigrid import MiniGridSimulator, picture_of_screen  # noqa: E402
+from efhorizon.suites.minigrid_simulator import MiniGridSimulator, picture_of_screen  # noqa: E402
 
 
 class TwinsEnv(MiniGridEnv):
@@ -297,7 +297,7 @@ def test_only_the_right_twin_is_to_be_fetched() -> None:
 
 def test_states_mean_the_same_in_another_process() -> None:
     script = (
-        "from efhorizon.suites.minigrid import MiniGridSimulator as S\n"
+        "from efhorizon.suites.minigrid_simulator import MiniGridSimulator as S\n"
         "s = S('MiniGrid-ObstructedMaze-1Dlhb-v0')\n"
         "for a in [0, 2, 3, 2, 5, 1, 2, 2, 3, 4, 1, 2, 3, 5] * 3: s.step(a)\n"
         "print(s.get_state().hex())"

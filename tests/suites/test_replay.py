@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from efhorizon.suites.atari import AtariSimulator
+from efhorizon.suites.atari_simulator import AtariSimulator
 from efhorizon.suites.replay import ReplaySimulator, RestoreReport, restore_is_exact
 from efhorizon.suites.simulator import Screen, Simulator, SimulatorError, Transition
 

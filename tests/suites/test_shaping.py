@@ -24,8 +24,9 @@ from gridworlds import (
 )
 
 from efhorizon import catalog
-from efhorizon.suites.minigrid import MiniGridSimulator
+from efhorizon.suites import minigrid
 from efhorizon.suites.minigrid_shaping import HEADINGS, SHAPINGS, moves_between
+from efhorizon.suites.minigrid_simulator import MiniGridSimulator
 from efhorizon.suites.simulator import SimulatorError
 
 SHAPED = [(entry.game, entry.shaping) for entry in catalog.entries("minigrid") if entry.shaping]
@@ -156,4 +157,4 @@ def test_shapings_of_the_catalogue_are_those_that_change_a_reward(env_id: str) -
     applicable = [shaping for shaping, changes_a_reward in checks.items() if changes_a_reward()]
     if {"OpenDoors", "Pickup"} <= set(applicable):
         applicable.append("OpenDoorsPickup")
-    assert tuple(applicable) == catalog.MINIGRID_GRIDWORLDS[env_id]
+    assert tuple(applicable) == minigrid.GRIDWORLDS[env_id][1]

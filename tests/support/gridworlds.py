@@ -9,13 +9,13 @@ import gymnasium
 import numpy as np
 from minigrid import wrappers
 
-from efhorizon import catalog
-from efhorizon.suites.minigrid import MiniGridSimulator
+from efhorizon.suites import minigrid
 from efhorizon.suites.minigrid_shaping import HEADINGS
+from efhorizon.suites.minigrid_simulator import MiniGridSimulator
 
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE = range(6)
 EMPTY, DOOR, KEY, BALL, BOX, AGENT = 1, 4, 5, 6, 7, 10  # MiniGrid's symbols
-GRIDWORLDS = list(catalog.MINIGRID_GRIDWORLDS)
+GRIDWORLDS = list(minigrid.GRIDWORLDS)
 EPISODE = 90  # steps of a walk from one reset to the next
 
 

@@ -26,7 +26,6 @@ def made_up_table(rng: np.random.Generator, seen: FlatColumns | ImageStacks, num
     units = rng.integers(-1, 3, (num_nodes, NUM_ACTIONS)).astype(np.int32)
     return ObservedTable(
         id="made-up",
-        suite="minigrid" if isinstance(seen, FlatColumns) else "procgen",
         transitions=transitions,
         rewards=(units * 0.5).astype(np.float32),
         reward_units=units,
@@ -36,6 +35,7 @@ def made_up_table(rng: np.random.Generator, seen: FlatColumns | ImageStacks, num
         observation=(np.arange(num_nodes) % num_observations).astype(np.int32),
         seen=seen,
         optimal_units=10**6,
+        bootstraps_at_horizon=isinstance(seen, FlatColumns),
     )
 
 
@@ -80,7 +80,6 @@ def walk_table(size: int = 4, horizon: int = 12, *, is_seen: bool = False) -> Ob
     units = (transitions == -1).astype(np.int32)
     return ObservedTable(
         id="walk",
-        suite="procgen" if is_seen else "minigrid",
         transitions=transitions.astype(np.int32),
         rewards=units.astype(np.float32),
         reward_units=units,
@@ -90,6 +89,7 @@ def walk_table(size: int = 4, horizon: int = 12, *, is_seen: bool = False) -> Ob
         observation=positions.astype(np.int32),
         seen=_bright_columns(size) if is_seen else merged_columns(np.eye(size, dtype=np.uint8)),
         optimal_units=1,
+        bootstraps_at_horizon=not is_seen,
     )
 
 

@@ -21,16 +21,13 @@ from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import verify
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
+from efhorizon.io.provenance import provenance_digest, simulator_provenance
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
-from efhorizon.suites.drawing import screen_format
-from efhorizon.suites.simulator import SimulatorError
-from efhorizon.suites.specification import SimulatorSpec, spec_digest
-
-_PROBE_ROLLOUTS, _PROBE_STEPS = 3, 10
-_STOCHASTIC_PROBE_STEPS = 50
-
+from efhorizon.suites import registry
+from efhorizon.suites.simulator import StochasticError
+from efhorizon.suites.specification import SimulatorSpec
 
 # What to write where a budget stops the search: nothing, the table of the longest horizon that is complete, or all
 # that is known, with the states marked that were not explored.
@@ -78,8 +75,8 @@ def build(
     started = time.monotonic()
     spec = _probed(target, on_message)
     simulator = spec()
-    provenance = spec.provenance(simulator)
-    digest = spec_digest(provenance)
+    provenance = simulator_provenance(spec, simulator)
+    digest = provenance_digest(provenance)
     folder = options.out / "searches" / f"{target.search_name}-{digest}"
     if not Search.exists(folder):
         _require_space(options.out)
@@ -111,18 +108,10 @@ def build(
 def _probed(target: Target, on_message: Callable[[str], None]) -> SimulatorSpec:
     """The simulator to use: one that restores exactly. Stochastic environments are refused."""
     spec, rng = target.spec, np.random.default_rng(0)
-    if spec.suite == "gymnasium":
-        simulator: Any = spec()
-        found = simulator.stochastic_pair(_STOCHASTIC_PROBE_STEPS, rng)
-        simulator.close()
-        if found:
-            raise SimulatorError(f"{target.id}: {found}")
-        return spec
-    if spec.suite == "minigrid":
-        return spec
-    from efhorizon.suites.replay import restore_is_exact
-
-    report = restore_is_exact(spec, _PROBE_ROLLOUTS, min(_PROBE_STEPS, target.horizon), rng)
+    try:
+        report = registry.suite(spec.suite).restore_report(spec, target.horizon, rng)
+    except StochasticError as error:
+        raise StochasticError(f"{target.id}: {error}") from None
     if report.exact:
         return spec
     on_message(f"{target.id}: restoring is inexact ({report.difference}), so states are replayed from reset: slower")
@@ -155,7 +144,7 @@ def _stored_table(
     metadata = {
         "id": target.id,
         **target.metadata,
-        "screen_format": screen_format(target.metadata["suite"]),
+        "screen_format": registry.suite(target.metadata["suite"]).screen_format,
         "efhorizon": __version__,
         "provenance": search.config["provenance"],
         "inputs": inputs,
@@ -203,7 +192,7 @@ def _shortened(target: Target, horizon: int) -> Target | None:
     """The same environment with a shorter horizon, or None where its last step would be another one (Skiing)."""
     if horizon < 1:
         return None
-    if target.metadata["suite"] == "gymnasium":
+    if "catalogue_name" not in target.metadata:
         return replace(target, id=target.id.rsplit("-T", 1)[0] + f"-T{horizon}", horizon=horizon)
     shortened = catalogue_target(target.metadata["catalogue_name"], horizon)
     return shortened if shortened.spec == target.spec else None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from efhorizon import catalog
+from efhorizon.suites.gymnasium import time_limit
 from efhorizon.suites.simulator import SimulatorError
 from efhorizon.suites.specification import SimulatorSpec, gymnasium_spec, spec_of
 
@@ -26,37 +27,23 @@ class Target:
 
 def catalogue_target(name: str, horizon: int | None = None) -> Target:
     """A catalogue entry, perhaps with another horizon."""
-    entry = catalog.entry(name)
-    if horizon is not None and horizon != entry.horizon:
-        entry = _with_horizon(entry, _positive(horizon))
+    listed = catalog.entry(name)
+    entry = listed if horizon is None else listed.with_horizon(horizon)
     described = {**dataclasses.asdict(entry), "catalogue_name": name}
     del described["name"], described["horizon"], described["num_actions"]  # the table itself has these
-    game = re.sub(r"_\d+_fs", "_fs", entry.name) if entry.suite != "minigrid" else name
-    return Target(entry.name, spec_of(entry), entry.horizon, game, described)
+    return Target(entry.name, spec_of(entry), entry.horizon, listed.search_name, described)
 
 
 def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, horizon: int | None = None) -> Target:
     """Any registered Gymnasium environment; without a horizon, its registered episode length counts."""
-    from efhorizon.suites.gymnasium import time_limit
-
     if horizon is None:
         horizon = time_limit(env_id)
     if horizon is None:
         raise SimulatorError(f"{env_id}: registered without an episode length; give --horizon")
+    if horizon < 1:
+        raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
     given = "".join(f"-{key}={value}" for key, value in sorted((arguments or {}).items()))
     name = re.sub(r"[^A-Za-z0-9_.=-]", "_", env_id + given)
     spec = gymnasium_spec(env_id, arguments)
-    metadata = {"suite": "gymnasium", "game": env_id, "frameskip": 1, "reward_factor": 1.0}
-    return Target(f"{name}-T{horizon}", spec, _positive(horizon), name, metadata)
-
-
-def _with_horizon(entry: catalog.Entry, horizon: int) -> catalog.Entry:
-    in_name = re.sub(r"_\d+_fs", f"_{horizon}_fs", entry.name)
-    name = f"{entry.name}-T{horizon}" if entry.suite == "minigrid" else in_name
-    return dataclasses.replace(entry, name=name, horizon=horizon)
-
-
-def _positive(horizon: int) -> int:
-    if horizon < 1:
-        raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
-    return horizon
+    metadata = {"suite": spec.suite, "game": env_id, "frameskip": 1, "reward_factor": 1.0}
+    return Target(f"{name}-T{horizon}", spec, horizon, name, metadata)

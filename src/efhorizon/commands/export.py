@@ -14,7 +14,8 @@ from efhorizon.commands.verify import specification
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
-from efhorizon.suites.drawing import drawn
+from efhorizon.suites import registry
+from efhorizon.suites.drawing import drawn, is_compact
 from efhorizon.suites.simulator import Simulator
 
 _LARGEST_PICTURES = 8 * 2**30  # bytes before compression; beyond that screens stay compact
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 def exported(mdp: TabularMDP, *, with_screens: bool, with_states: bool) -> TabularMDP:
     """The table as the published files hold it: screens drawn as pictures."""
     screens, metadata = mdp.screens, dict(mdp.metadata)
-    if with_screens and metadata.get("screen_format") in ("palette", "symbols"):
+    if with_screens and is_compact(metadata):
         pictures = _Pictures(mdp)
         size = int(np.prod(pictures.shape, dtype=object))
         if size > _LARGEST_PICTURES:
@@ -58,8 +59,8 @@ def exported(mdp: TabularMDP, *, with_screens: bool, with_states: bool) -> Tabul
 class _Pictures:
     """The screens of a table drawn as they are asked for.
 
-    MiniGrid's are drawn by the gridworld itself, put into a state with that screen: only it knows what the agent
-    sees, which the published pictures show in a lighter shade.
+    Where the suite says so, its simulator draws them, put into a state with that screen: it may know more than the
+    screen shows.
     """
 
     dtype = np.dtype(np.uint8)
@@ -68,9 +69,9 @@ class _Pictures:
         assert mdp.screens is not None
         assert mdp.screen_mapping is not None
         self._mdp, self._screens = mdp, mdp.screens
-        self._gridworld: Simulator | None = None
-        if mdp.metadata["screen_format"] == "symbols" and mdp.states is not None:
-            self._gridworld = specification(mdp, None)()
+        self._simulator: Simulator | None = None
+        if registry.suite(mdp.metadata.get("suite")).draws_states and mdp.states is not None:
+            self._simulator = specification(mdp, None)()
             _, self._states = np.unique(mdp.screen_mapping, return_index=True)
         self.shape = (self._screens.shape[0], *self._picture(0).shape)
 
@@ -81,7 +82,7 @@ class _Pictures:
         return np.stack([self._picture(int(number)) for number in numbers])
 
     def _picture(self, number: int) -> NDArray[np.uint8]:
-        if self._gridworld is None or self._mdp.states is None:
-            return drawn(np.asarray(self._screens[number]), self._mdp.metadata["screen_format"])
-        self._gridworld.set_state(self._mdp.states[int(self._states[number])])
-        return self._gridworld.picture()
+        if self._simulator is None or self._mdp.states is None:
+            return drawn(np.asarray(self._screens[number]), self._mdp.metadata)
+        self._simulator.set_state(self._mdp.states[int(self._states[number])])
+        return self._simulator.picture()

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from efhorizon import catalog
 from efhorizon.cli import print_json
+from efhorizon.suites.entry import Entry
 
 
 def run(options: argparse.Namespace) -> int:
@@ -22,12 +23,11 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_table(entries: Iterable[catalog.Entry]) -> None:
+def _print_table(entries: Iterable[Entry]) -> None:
     """One row a game, level or gridworld: horizons are listed in one cell, since only they differ."""
     rows: dict[tuple[str, ...], list[int]] = {}
     for entry in entries:
-        pattern = entry.name.replace(f"_{entry.horizon}_fs", "_T_fs") if entry.suite != "minigrid" else entry.name
-        key: tuple[str, ...] = (entry.suite, pattern, str(entry.num_actions), f"{entry.reward_factor:g}")
+        key: tuple[str, ...] = (entry.suite, entry.pattern, str(entry.num_actions), f"{entry.reward_factor:g}")
         rows.setdefault(key, []).append(entry.horizon)
     table = Table("suite", "name", "actions", "reward factor", "horizons T", box=None, pad_edge=False)
     for column in (2, 3):

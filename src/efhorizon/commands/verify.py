@@ -13,6 +13,7 @@ from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io import store
 from efhorizon.io.tables import load
 from efhorizon.mdp import TabularMDP
+from efhorizon.suites import registry
 from efhorizon.suites.specification import SimulatorSpec
 
 
@@ -40,16 +41,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def specification(mdp: TabularMDP, name: str | None) -> SimulatorSpec:
-    """The environment of a table: by its catalogue name, or for other environments by what the file says.
-
-    A file may come from anywhere, so it cannot name a module to import: ids with a colon must be given by the user.
-    """
+    """The environment of a table: by its catalogue name, or for other environments by what the file says."""
     metadata = mdp.metadata
-    if name is None and metadata.get("suite") == "gymnasium":
-        provenance = metadata["provenance"]["arguments"]
-        if ":" in provenance["env_id"]:
-            raise EfhorizonError(f"the file names {provenance['env_id']!r}, which would import a module; not verified")
-        return SimulatorSpec("gymnasium", provenance)
+    suite = registry.suite(metadata.get("suite"))
+    if name is None and not suite.has_names:
+        return SimulatorSpec(suite.name, suite.trusted_arguments(metadata["provenance"]["arguments"]))
     identifier = name or metadata.get("catalogue_name") or metadata.get("id")
     if identifier is None:
         raise EfhorizonError("the file does not say which environment it is; give --id NAME")

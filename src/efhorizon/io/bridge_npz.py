@@ -21,8 +21,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from efhorizon import catalog, graph
-from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
+from efhorizon import graph
+from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.io.files import available_memory, written_aside
 from efhorizon.mdp import TabularMDP
 
@@ -33,8 +33,11 @@ _REQUIRED = ("transitions", "rewards")
 _OPTIONAL = ("screens", "screen_mapping", "states", "state_lengths")
 
 
-def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
-    """Read a published or exported file; screens and raw states are read when they are first asked for."""
+def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> TabularMDP:
+    """Read a published or exported file; screens and raw states are read when they are first asked for.
+
+    `published` gives the horizons of environments by name, for files that say neither.
+    """
     try:
         members = {name: _Member(path, name) for name in _member_names(path)}
         for name in _REQUIRED:
@@ -50,11 +53,11 @@ def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
         return TabularMDP(
             transitions,
             _shortest_decimals(rewards),
-            _horizon(path, transitions, horizon, comment),
+            _horizon(path, transitions, horizon, comment, published),
             screens=screens,
             screen_mapping=None if mapping is None else mapping.array(),
             states=None if states is None or lengths is None else _PaddedStates(states, lengths.array()),
-            metadata=comment.get("metadata", {"id": path.parent.name} if _is_listed(path.parent.name) else {}),
+            metadata=comment.get("metadata", {"id": path.parent.name} if path.parent.name in published else {}),
         )
     except InvalidTableError as error:
         raise InvalidTableError(f"{path}: {error}") from None
@@ -190,14 +193,20 @@ def _comment(path: Path) -> dict[str, Any]:
     return comment
 
 
-def _horizon(path: Path, transitions: NDArray[Any], given: int | None, comment: Mapping[str, Any]) -> int:
+def _horizon(
+    path: Path,
+    transitions: NDArray[Any],
+    given: int | None,
+    comment: Mapping[str, Any],
+    published: Mapping[str, int],
+) -> int:
     if given is not None:
         return given
     if "horizon" in comment:
         return comment["horizon"]  # type: ignore[no-any-return]  # the constructor checks it
     for name in (path.parent.name, path.stem):
-        if _is_listed(name):
-            return catalog.entry(name).horizon
+        if name in published:
+            return published[name]
     if transitions.ndim == 2 and transitions.dtype.kind in "iu" and transitions.size:
         if int(transitions.min()) < -1 or int(transitions.max()) >= len(transitions):
             return 1  # the constructor names the wrong transition
@@ -205,14 +214,6 @@ def _horizon(path: Path, transitions: NDArray[Any], given: int | None, comment: 
         if acyclic is not None:
             return acyclic[1]
     raise InvalidTableError("the file does not say its horizon and episodes can go on for ever: give one")
-
-
-def _is_listed(name: str) -> bool:
-    try:
-        catalog.entry(name)
-    except EfhorizonError:
-        return False
-    return True
 
 
 def _shortest_decimals(rewards: NDArray[Any]) -> NDArray[Any] | tuple[NDArray[Any], NDArray[np.float64]]:

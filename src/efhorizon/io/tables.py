@@ -21,7 +21,9 @@ def load(path: str | Path, *, horizon: int | None = None) -> TabularMDP:
     """
     path = Path(path)
     if path.suffix == ".npz" or path.is_file():
-        return bridge_npz.read(path, horizon=horizon)
+        return bridge_npz.read(
+            path, horizon=horizon, published={entry.name: entry.horizon for entry in catalog.entries()}
+        )
     return store.read(path, horizon=horizon)
 
 
@@ -37,7 +39,7 @@ def load_table(given: Path, tables: Path = TABLES) -> TabularMDP:
 
 
 def table_path(given: Path, tables: Path = TABLES) -> Path:
-    """Where that table is."""
+    """Where that table is; if there is none, the error says how to get it."""
     named = tables / given
     if not given.is_absolute() and named.exists():
         return named
@@ -47,7 +49,7 @@ def table_path(given: Path, tables: Path = TABLES) -> Path:
 
 
 def _hint(name: str, tables: Path) -> str:
-    """What may mend it: names that are alike, or the command that builds the table."""
+    """What may help: names that are alike, or the command that builds the table."""
     known = {entry.name for entry in catalog.entries()}
     if name in known:
         return f"; build it first: efhorizon build {name} --out {tables}"

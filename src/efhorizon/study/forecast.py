@@ -17,6 +17,7 @@ from efhorizon.study.analyses import is_whole
 from efhorizon.study.plan import Plan, Runs
 from efhorizon.study.rates import Rates, counted_rows, measured_rates, network_of, num_actions_of, run_title
 from efhorizon.study.sizes import Size, known_size, search_state
+from efhorizon.suites import registry
 
 
 @dataclass(frozen=True)
@@ -140,11 +141,11 @@ def _build_stage(plan: Plan, targets: Sequence[Target], sizes: dict[str, Size], 
     longest = {target.search_name: target for target in targets}  # targets ascend in their horizon
     seconds, disk = Span(), Span()
     for target in left:
-        suite = str(target.metadata["suite"])
-        seconds += Span(constants.BUILD_SECONDS[suite], 2 * constants.BUILD_SECONDS[suite])
+        costs = registry.suite(target.metadata["suite"]).costs
+        seconds += Span(costs.build_seconds, 2 * costs.build_seconds)
         disk += Span(constants.TABLE_DISK, 3 * constants.TABLE_DISK)
         if longest[target.search_name] is target:  # one search serves all horizons
-            low, high = constants.SEARCH_DISK_A_STATE[suite]
+            low, high = costs.search_bytes_a_state
             disk += Span(_states(sizes[target.id], low).low, _states(sizes[target.id], high).high)
             seconds += _search_seconds(plan, target, sizes[target.id], rates)
     base = (1 + plan.num_workers) * constants.PROCESS_BYTES
@@ -176,8 +177,8 @@ def _analysis_stage(plan: Plan, targets: Sequence[Target], sizes: dict[str, Size
     seconds, peaks = Span(), [Span()]
     for target in left:
         num_actions = num_actions_of(target)
-        # In Atari and Procgen a state carries a clock and is met at one time; in a gridworld at nearly all times.
-        times = target.horizon if target.metadata["suite"] == "minigrid" else 1
+        # A state that holds the time is met at one time; in a gridworld, states are met at nearly all times.
+        times = 1 if registry.suite(target.metadata["suite"]).costs.has_clock else target.horizon
         pairs = _states(sizes[target.id], times)
         (low, high), (low_pair, high_pair) = constants.ANALYSIS_SECONDS, constants.ANALYSIS_SECONDS_A_PAIR
         seconds += Span(low, high)
@@ -197,8 +198,8 @@ def _runs_stage(
     seconds, disk, num_done, num_left, num_jobs = Span(), Span(), 0, 0, 0
     networks = set()
     for target in targets:
-        network = network_of(str(target.metadata["suite"]))
-        for runs in plan.runs_on(str(target.metadata["suite"])):
+        network = network_of(target.metadata)
+        for runs in plan.runs_on(target):
             if runs.algorithm != algorithm:
                 continue
             for setting in runs.setting_names():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ class Plan:
     out: Path
     names: tuple[str, ...]
     runs: tuple[Runs, ...] = tuple(Runs(algorithm) for algorithm in ("gorp", "ppo", "dqn"))
-    image_runs: tuple[Runs, ...] | None = None  # instead of `runs` in Atari and Procgen, where training is slow
+    image_runs: tuple[Runs, ...] | None = None  # instead of `runs` where agents see images: training is slow there
     max_k: int = DEFAULT_MAX_K
     budget: Budget = field(default_factory=Budget)
     num_workers: int = 1
@@ -64,16 +64,16 @@ class Plan:
         first = {target.search_name: place for place, target in reversed(list(enumerate(found)))}
         return sorted(found, key=lambda target: (first[target.search_name], target.horizon))
 
-    def runs_on(self, suite: str) -> tuple[Runs, ...]:
-        is_seen = network_of(suite) == "image"
+    def runs_on(self, target: Target) -> tuple[Runs, ...]:
+        is_seen = network_of(target.metadata) == "image"
         return self.image_runs if is_seen and self.image_runs is not None else self.runs
 
     def jobs(self, target: Target) -> list[Job]:
         """One job for each algorithm and setting."""
-        suite, path = str(target.metadata["suite"]), self.tables / target.id
+        network, path = network_of(target.metadata), self.tables / target.id
         return [
-            Job(target.id, network_of(suite), path, runs.algorithm, setting, runs.num_seeds, runs.max_steps)
-            for runs in self.runs_on(suite)
+            Job(target.id, network, path, runs.algorithm, setting, runs.num_seeds, runs.max_steps)
+            for runs in self.runs_on(target)
             for setting in runs.setting_names()
         ]
 
@@ -95,7 +95,7 @@ def environment_names(given: Iterable[str]) -> tuple[str, ...]:
     """Names of environments from names and suites, each once; an unknown name is refused with those closest to it."""
     found: dict[str, None] = {}
     for name in given:
-        suites: Sequence[catalog.Suite] = [suite for suite in catalog.SUITES if name in (suite, ALL)]
+        suites = [suite for suite in catalog.suite_names() if name in (suite, ALL)]
         entries = [entry for suite in suites for entry in catalog.entries(suite)] if suites else [catalog.entry(name)]
         found.update((entry.name, None) for entry in entries)
     return tuple(found)

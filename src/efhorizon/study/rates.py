@@ -14,16 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from efhorizon import catalog
 from efhorizon.build.target import Target
 from efhorizon.errors import EfhorizonError
 from efhorizon.study.sizes import search_state
+from efhorizon.suites import registry
+from efhorizon.suites.suite import NetworkKind
 
-# State-action pairs a second and worker: the middle of what docs/survey.md lists (gridworlds above 1,000 states).
-PAIRS_A_SECOND = {"atari": 300.0, "procgen": 800.0, "minigrid": 8_000.0}
-# Starting the simulators, checking that they restore exactly, verifying: what the smallest tables took.
-BUILD_SECONDS = {"atari": 3.0, "procgen": 4.0, "minigrid": 1.5}
-# Training on one core, timesteps of all seeds a second (`benchmarks/train.py`, and the demo's own rows): gridworlds
-# have a small dense network, the other suites a CNN.
+# What building takes is in the suites. Training on one core, timesteps of all seeds a second (`benchmarks/train.py`,
+# and the demo's own rows): flat observations have a small dense network, images a CNN.
 DENSE_STEPS_A_SECOND = {"ppo": 40_000.0, "dqn": 25_000.0}
 IMAGE_STEPS_A_SECOND = {"ppo": 600.0, "dqn": 150.0}
 # Compiling a training, or GORP's kernels, before the first step.
@@ -42,8 +41,7 @@ SEARCH_BYTES_A_STATE = 105  # in memory (README: 66 to 105), beside the arrays t
 MERGE_BYTES_A_PAIR = 24
 ANALYSIS_BYTES_A_STATE, ANALYSIS_BYTES_A_PAIR = 60, 10  # for each reachable (time, state), and for each of its actions
 TRAINING_BYTES = {"dense": 700 << 20, "image": 1200 << 20}  # a worker that trains
-# On disk: searches and tables built by `efhorizon build`, bytes by raw state; a row's learning curve; pictures, pages.
-SEARCH_DISK_A_STATE = {"atari": (800, 5_500), "procgen": (220, 550), "minigrid": (220, 350)}
+# On disk, in bytes: tables built by `efhorizon build`; a row's learning curve; pictures, pages.
 TABLE_DISK, ROW_DISK, CURVE_POINT_DISK, MDP_DISK = 100_000, 2_000, 70, (60_000, 400_000)
 
 
@@ -51,7 +49,7 @@ TABLE_DISK, ROW_DISK, CURVE_POINT_DISK, MDP_DISK = 100_000, 2_000, 70, (60_000, 
 class Rates:
     """The rates that can be measured while a study runs."""
 
-    pairs: Mapping[str, float] = field(default_factory=lambda: dict(PAIRS_A_SECOND))  # a worker, by suite
+    pairs: Mapping[str, float] = field(default_factory=lambda: _usual_pairs())  # a second and worker, by suite
     dense_steps: Mapping[str, float] = field(default_factory=lambda: dict(DENSE_STEPS_A_SECOND))  # by algorithm
     image_steps: Mapping[str, float] = field(default_factory=lambda: dict(IMAGE_STEPS_A_SECOND))
     measured: tuple[str, ...] = ()  # which of them were measured in this study
@@ -60,9 +58,13 @@ class Rates:
         return (self.dense_steps if network == "dense" else self.image_steps)[algorithm]
 
 
-def network_of(suite: str) -> str:
-    """What agents learn with: "dense" for gridworlds, "image" for what is seen."""
-    return "dense" if suite == "minigrid" else "image"
+def _usual_pairs() -> dict[str, float]:
+    return {suite.name: suite.costs.pairs_a_second for suite in registry.suites()}
+
+
+def network_of(metadata: Mapping[str, Any]) -> NetworkKind:
+    """What agents learn with on a table: "dense" where observations are flat, "image" where they are pictures."""
+    return registry.suite(metadata.get("suite")).network(str(metadata.get("game")))
 
 
 def measured_rates(out: Path, targets: Sequence[Target], num_workers: int) -> Rates:
@@ -72,7 +74,7 @@ def measured_rates(out: Path, targets: Sequence[Target], num_workers: int) -> Ra
     if pairs:
         rates = replace(rates, pairs={**rates.pairs, **pairs})
         measured += [f"emulating {suite}" for suite in sorted(pairs)]
-    steps = _training_rates(out, {target.id: network_of(str(target.metadata["suite"])) for target in targets})
+    steps = _training_rates(out, {target.id: network_of(target.metadata) for target in targets})
     for network, known in (("dense", dict(rates.dense_steps)), ("image", dict(rates.image_steps))):
         for algorithm in known:
             if (network, algorithm) in steps:
@@ -98,8 +100,6 @@ def _search_rates(tables: Path, targets: Sequence[Target], num_workers: int) -> 
 
 
 def num_actions_of(target: Target) -> int:
-    from efhorizon import catalog
-
     return catalog.entry(str(target.metadata["catalogue_name"])).num_actions
 
 

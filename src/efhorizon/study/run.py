@@ -23,7 +23,6 @@ from efhorizon.agents.tabular.gorp import timesteps_of
 from efhorizon.agents.tabular.gorp_search import BUDGET, gorp_sample_complexity, learning_curve
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
-from efhorizon.io.tables import load_table
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import optimal_plan
 from efhorizon.planning.policies import InvalidPolicyError
@@ -31,9 +30,10 @@ from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.study import sweep
 from efhorizon.study.rates import network_of
 from efhorizon.study.records import Results, Row, RunKey
+from efhorizon.suites import registry
 from efhorizon.suites.simulator import MissingExtraError
 
-__all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "load_table", "run_task", "tasks"]
+__all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "run_task", "tasks"]
 
 _LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row still counts
     "ppo dense": "efhorizon.agents.deep.ppo_flat",
@@ -88,7 +88,7 @@ class Task:
 
     def settings(self) -> Any:
         """The settings of PPO or DQN."""
-        gamma = sweep.discount(str(self.mdp.metadata.get("suite")))
+        gamma = registry.suite(self.mdp.metadata.get("suite")).discount
         if self.algorithm == "ppo":
             from efhorizon.agents.deep.settings import PPOSettings
 
@@ -104,7 +104,7 @@ class Task:
             return "gorp"
         if self.backend == "sb3":
             return "sb3"
-        return f"{self.algorithm} {network_of(str(self.mdp.metadata.get('suite')))}"
+        return f"{self.algorithm} {network_of(self.mdp.metadata)}"
 
     @property
     def code(self) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from efhorizon import catalog
 from efhorizon.build.target import Target
-from efhorizon.suites.known_states import MINIGRID_STATES, SURVEYED
+from efhorizon.suites import registry
 
 Source = Literal["search", "list", "survey", "nothing"]
 
@@ -50,12 +51,13 @@ def known_size(target: Target, tables: Path) -> Size:
         exact = search.states_within(target.horizon)
         if exact is not None:
             return Size(exact, exact, "search")
-    listed = MINIGRID_STATES.get(str(target.metadata.get("game")))
-    if listed is not None:
-        return Size(listed, listed, "list")
+    entry = catalog.entry(str(target.metadata["catalogue_name"]))
+    survey = registry.suite(entry.suite).survey(entry)
     found = 0 if search is None else search.num_states
-    if target.search_name in SURVEYED:
-        horizon, num_states = SURVEYED[target.search_name]
+    if survey is not None:
+        num_states, horizon = survey
+        if horizon is None:
+            return Size(num_states, num_states, "list")
         if target.horizon <= horizon:
             return Size(max(found, min(target.horizon, num_states)), num_states, "survey")
         return Size(max(found, num_states), None, "survey")

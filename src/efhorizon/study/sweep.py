@@ -33,15 +33,9 @@ SETTINGS: Mapping[Algorithm, Mapping[str, Mapping[str, Any]]] = MappingProxyType
 
 _ANY_K = re.compile(r"k[1-9][0-9]?")
 
-MINIGRID_GAMMA, GAMMA = 0.99, 1.0  # PPO and DQN learn little on MiniGrid without a discount
-
 
 class UnknownSettingError(EfhorizonError):
     """No setting has this name; the message is one line for the user."""
-
-
-def discount(suite: str) -> float:
-    return MINIGRID_GAMMA if suite == "minigrid" else GAMMA
 
 
 def named_settings(algorithm: Algorithm, names: str = PAPER) -> dict[str, dict[str, Any]]:

@@ -1,266 +1,185 @@
-"""Atari 2600 games on the real Arcade Learning Environment (ale-py): one life, no sticky actions, fixed seeds.
+"""Atari 2600 games: what they are called, how they are seen and drawn, what agents get to see.
 
-A snapshot is `ALEInterface.cloneState()` without the random generator of sticky actions, which nothing here reads: half
-the bytes and half the time of the full clone, and the same states (freeway_10_fs30: 399). A digest of the screen
-follows.
+    {game}_{T}_fs{F}   T = horizon, F = frameskip
 
-ALE leaves two things out of its state. Both matter, and both are handled here:
-
-- The screen. After a restore ALE goes on showing what it drew last, so `screen()` refuses to answer between `set_state`
-  and the next `step` (the start state's screen is kept, so it is known after `reset`). Nor does the state tell what
-  the screen shows: a frame may be drawn from memory that has changed at its end. In Kangaroo one state comes with two
-  screens after nine steps, and a table that held one of them for both was not exact. Hence the digest.
-- Whether the last frame was finished. A game that runs 25,000 instructions without a vertical sync leaves its frame
-  unfinished, and the next `act` goes on with it. This flag is not restored, so a restored state continues as the state
-  did that was left before, and ALE may write outside its frame buffer (its pull requests 732 and 739). Q*bert starts in
-  such a state, the only one seen in the 57 games at the ends of steps of 30 frames. Hence an unfinished frame is never
-  restored: the start state is reached by loading the ROM afresh, any other is refused. Nor is anything restored *over*
-  an unfinished frame: the emulator finishes it first.
+`atari_simulator` runs them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import struct
+import re
 import sys
 import warnings
-from pathlib import Path
-from types import ModuleType
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
-import xxhash
-from numpy.typing import NDArray
 
 from efhorizon.suites._ntsc_palette import PALETTE
-from efhorizon.suites.simulator import MissingExtraError, Screen, SimulatorError, Transition
+from efhorizon.suites.atari_simulator import AtariSimulator, grey_frame, picture_of_screen
+from efhorizon.suites.entry import PUBLISHED_HORIZONS, Entry
+from efhorizon.suites.simulator import Screen, Simulator
+from efhorizon.suites.suite import Costs, Mark, Observation, Suite, Survey
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
-RANDOM_SEED = 0
-SYSTEM_RANDOM_SEED = 4753849  # fills the console's memory at power-on; ALE's default, which the published tables used
-FINAL_NOOP_FRAMES = 200  # Appendix E.1: Skiing counts missed gates late, so its last step plays on
-GREY_FRAME_SIZE = 84
-_NOOP = 0
+FRAMESKIP = 30
+MONTEZUMA = "montezuma_revenge"  # published with one horizon and frameskip only, where reward can just be reached
+MONTEZUMA_HORIZON, MONTEZUMA_FRAMESKIP = 15, 24
+SKIING = "skiing"
+FULL_LENGTH_HORIZON, FULL_LENGTH_FRAMESKIP = 27_000, 4  # Appendix F.3: 30 minutes of a game
 
-# Layout of a snapshot: six integers, length of the emulator's part, this part with its own length first, the digest.
-_MD5_SLICE = slice(32, 64)
-_LENGTH_OFFSET = 24
-_DIGEST_BYTES = 16
-_BYTES_AROUND_EMULATOR_STATE = 36 + _DIGEST_BYTES
-_TIA_MARK = struct.pack("<i", 3) + b"TIA"  # the video chip's part
-_SCANLINES = struct.Struct("<ii")  # of the last frame that was finished, and since the current one began
-_SCANLINES_OFFSET = len(_TIA_MARK) + 5 * 4
-_MAX_FRAMES_TO_FINISH = 1000
+_GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)  # of red, green and blue in ALE's grey palette
 
 
-class AtariSimulator:
-    """One Atari game; a step plays `frameskip` frames.
+class Game(NamedTuple):
+    """What is known of a game."""
 
-    `final_noops_after`: the step with this number (counted from 1, so the horizon) goes on for `FINAL_NOOP_FRAMES` NOOP
-    frames, whose rewards count to it. Only Skiing wants this.
-    """
-
-    def __init__(self, game: str, frameskip: int, final_noops_after: int | None = None) -> None:
-        if frameskip < 1:
-            raise SimulatorError(f"frameskip must be at least 1, got {frameskip}")
-        if final_noops_after is not None and final_noops_after < 1:
-            raise SimulatorError(f"final_noops_after must be at least 1, got {final_noops_after}")
-        ale_py = _ale_py()
-        self._rom = _rom_path(ale_py, game)
-        self._rom_md5 = hashlib.md5(self._rom.read_bytes(), usedforsecurity=False).hexdigest()
-        self._state_type = ale_py.ALEState
-        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-        self._ale = ale_py.ALEInterface()
-        self._ale.setInt("random_seed", RANDOM_SEED)
-        self._ale.setInt("system_random_seed", SYSTEM_RANDOM_SEED)
-        self._ale.setFloat("repeat_action_probability", 0.0)
-        self._ale.setInt("max_num_frames_per_episode", 0)
-        self._restored_state: bytes | None = None  # what the emulator's screen does not show yet
-        self._power_on()
-        self._start_state: bytes = self._snapshot()
-        self._start_screen: Screen = self._ale.getScreen()
-        self._start_grey: NDArray[np.uint8] = self._ale.getScreenGrayscale()
-        # Counted from the end: before it the emulator's random generator is stored as text of changing length.
-        self._tia_offset = self._start_state.rfind(_TIA_MARK) - len(self._start_state)
-        self._unfinished: bool | None = self._frame_is_unfinished(self._start_state)  # None: not known
-        self._restorable_state: bytes | None = None  # restored once for each action, so checked and decoded only once
-        self._ale_state: Any = None
-        self._actions: list[int] = [action.value for action in self._ale.getMinimalActionSet()]
-        self._frameskip = frameskip
-        # Some games start at an episode frame other than 0 (Berzerk: 20).
-        self._last_frame = (
-            None if final_noops_after is None else self._ale.getEpisodeFrameNumber() + final_noops_after * frameskip
-        )
-
-    @property
-    def num_actions(self) -> int:
-        return len(self._actions)
-
-    @property
-    def rom_md5(self) -> str:
-        """Which ROM was played: part of a table's provenance."""
-        return self._rom_md5
-
-    def reset(self) -> None:
-        if not self._untouched:
-            self.set_state(self._start_state)
-
-    def step(self, action: int) -> Transition:
-        if not 0 <= action < len(self._actions):
-            raise SimulatorError(f"action must be in 0 .. {len(self._actions) - 1}, got {action}")
-        reward, life_lost = self._play(self._actions[action], self._frameskip)
-        terminated = life_lost or self._ale.game_over()
-        if not terminated and self._ale.getEpisodeFrameNumber() == self._last_frame:
-            final_reward, life_lost = self._play(_NOOP, FINAL_NOOP_FRAMES)
-            reward += final_reward
-            terminated = life_lost or self._ale.game_over()
-        return Transition(float(reward), terminated)
-
-    def get_state(self) -> bytes:
-        if self._restored_state is not None:
-            return self._restored_state
-        state = self._snapshot()
-        self._unfinished = self._frame_is_unfinished(state)
-        return state
-
-    def set_state(self, state: bytes) -> None:
-        if state is not self._restorable_state:
-            self._check(state)
-            if self._frame_is_unfinished(state):
-                if state != self._start_state:
-                    raise SimulatorError(f"{self._rom.stem}: ALE restores no state exactly that ends inside a frame")
-                self._power_on()
-                self._unfinished = True
-                return
-            self._restorable_state, self._ale_state = state, self._state_type(state[:-_DIGEST_BYTES])
-        self._finish_frame()
-        self._ale.restoreState(self._ale_state)
-        self._unfinished = False
-        self._untouched = False
-        self._restored_state = state
-
-    def identity(self, state: bytes) -> bytes:
-        return state
-
-    def screen(self) -> Screen:
-        """Colours by their number in the console's palette, [210, 160, 1] in most games: a third of the bytes of RGB.
-
-        Taking these from ALE costs 2 microseconds, its RGB screen 40.
-        """
-        values: NDArray[np.uint8] = self._start_screen.copy() if self._shows_start() else self._ale.getScreen()
-        return values[:, :, None]
-
-    def picture(self) -> Screen:
-        return picture_of_screen(self.screen())
-
-    def observation_frame(self) -> NDArray[np.uint8]:
-        """The current frame as agents see it, [84, 84]; an observation stacks the last four."""
-        return grey_frame(self._start_grey if self._shows_start() else self._ale.getScreenGrayscale())
-
-    def close(self) -> None:
-        """Nothing to do: the emulator is freed with this object."""
-
-    def _power_on(self) -> None:
-        """The one way to the start state that owes nothing to what was played before; takes 0.1 seconds."""
-        self._ale.loadROM(self._rom)
-        self._ale.reset_game()
-        self._untouched = True
-        self._restored_state = None
-
-    def _snapshot(self) -> bytes:
-        """The emulator's state and what it shows."""
-        state: bytes = self._ale.cloneState().serialize()
-        return state + xxhash.xxh3_128_digest(self._ale.getScreen())
-
-    def _play(self, ale_action: int, num_frames: int) -> tuple[int, bool]:
-        """The reward of some frames, and whether a life was lost in any of them.
-
-        ALE's own frame skip would show the lives only at the end, after a bonus life may have hidden the loss; frame by
-        frame costs 0.2 microseconds more of about 65. A finished game ignores what is left to play.
-        """
-        act, lives = self._ale.act, self._ale.lives
-        reward, life_lost, lives_before = 0, False, lives()
-        for _ in range(num_frames):
-            reward += act(ale_action)
-            lives_now = lives()
-            if lives_now != lives_before:
-                life_lost = life_lost or lives_now < lives_before
-                lives_before = lives_now
-        self._untouched = False
-        self._restored_state = None
-        self._unfinished = None
-        return reward, life_lost
-
-    def _finish_frame(self) -> None:
-        """Play on, whatever it does to the game, until the emulator is between two frames."""
-        for _ in range(_MAX_FRAMES_TO_FINISH):
-            if self._unfinished is None:
-                self.get_state()
-            if not self._unfinished:
-                return
-            if self._ale.game_over():
-                self._ale.reset_game()
-            self._play(_NOOP, 1)
-        raise SimulatorError(f"{self._rom.stem}: the game draws no frame, so no state can be restored")
-
-    def _shows_start(self) -> bool:
-        """True if the screen to show is the start state's, False if the emulator's."""
-        if self._restored_state is None:
-            return False
-        if self._restored_state == self._start_state:
-            return True
-        raise SimulatorError("ALE does not restore the screen: it is unknown until the next step")
-
-    def _check(self, state: bytes) -> None:
-        """Refuse a malformed state: ALE would go on with half of it, and with nothing of another game's."""
-        emulator_length = int.from_bytes(state[_LENGTH_OFFSET : _LENGTH_OFFSET + 4], "little")
-        if len(state) != emulator_length + _BYTES_AROUND_EMULATOR_STATE or state[_MD5_SLICE] != self._rom_md5.encode():
-            raise SimulatorError(f"this is not a state of {self._rom.stem} ({len(state)} bytes)")
-
-    def _frame_is_unfinished(self, state: bytes) -> bool:
-        """Whether the last frame goes on: then its scanlines so far were not yet noted as the last frame's length."""
-        offset = len(state) + self._tia_offset
-        if state[offset : offset + len(_TIA_MARK)] != _TIA_MARK:
-            raise SimulatorError("this state's layout is not known: another version of ale-py?")
-        last_frame_scanlines, scanlines = _SCANLINES.unpack_from(state, offset + _SCANLINES_OFFSET)
-        return bool(last_frame_scanlines != scanlines)
+    num_actions: int  # size of the minimal action set in ale-py 0.12.1
+    reward_factor: float  # points per unit of reward
+    survey: Survey | None = None  # docs/survey.md: with the frameskip of the published names
 
 
-def picture_of_screen(screen: Screen) -> Screen:
-    """A stored screen [H, W, 1] in RGB."""
-    picture: Screen = PALETTE[screen[:, :, 0] >> 1]
-    return picture
+# The 57 games of the ALE benchmark; the factors are the paper's, which misprints Seaquest as "Qeaquest".
+GAMES = MappingProxyType(
+    {
+        "alien": Game(18, 10.0, Survey(1_001, 5)),
+        "amidar": Game(10, 10.0, Survey(1_490, 13)),
+        "assault": Game(7, 21.0, Survey(7_084, 6)),
+        "asterix": Game(9, 50.0, Survey(5_809, 6)),
+        "asteroids": Game(14, 10.0, Survey(1_261, 4)),
+        "atlantis": Game(4, 100.0, Survey(8_080, 26)),
+        "bank_heist": Game(18, 10.0, Survey(2_524, 4)),
+        "battle_zone": Game(18, 1000.0),
+        "beam_rider": Game(9, 44.0, Survey(3_624, 14)),
+        "berzerk": Game(18, 1.0),
+        "bowling": Game(6, 1.0, Survey(9_786, 13)),
+        "boxing": Game(18, 1.0, Survey(1_812, 4)),
+        "breakout": Game(4, 1.0, Survey(10_217, 39)),
+        "centipede": Game(18, 100.0, Survey(967, 4)),
+        "chopper_command": Game(18, 100.0),
+        "crazy_climber": Game(9, 100.0, Survey(2_711, 18)),
+        "defender": Game(18, 1.0),
+        "demon_attack": Game(6, 10.0, Survey(3_382, 7)),
+        "double_dunk": Game(18, 1.0),
+        "enduro": Game(9, 1.0),
+        "fishing_derby": Game(18, 1.0),
+        "freeway": Game(3, 1.0, Survey(3_980, 17)),
+        "frostbite": Game(18, 10.0, Survey(857, 6)),
+        "gopher": Game(8, 20.0),
+        "gravitar": Game(18, 1.0),
+        "hero": Game(18, 25.0, Survey(176, 6)),
+        "ice_hockey": Game(18, 1.0, Survey(865, 6)),
+        "jamesbond": Game(18, 1.0),
+        "kangaroo": Game(18, 100.0, Survey(673, 9)),
+        "krull": Game(18, 1.0),
+        "kung_fu_master": Game(14, 1.0),
+        MONTEZUMA: Game(18, 100.0, Survey(415, 4)),
+        "ms_pacman": Game(9, 10.0, Survey(2_950, 15)),
+        "name_this_game": Game(6, 10.0),
+        "phoenix": Game(8, 20.0),
+        "pitfall": Game(18, 1.0),
+        "pong": Game(6, 1.0, Survey(7_198, 33)),
+        "private_eye": Game(18, 100.0, Survey(613, 4)),
+        "qbert": Game(6, 25.0, Survey(669, 11)),
+        "riverraid": Game(18, 1.0),
+        "road_runner": Game(18, 100.0),
+        "robotank": Game(18, 1.0),
+        "seaquest": Game(18, 20.0, Survey(189, 7)),
+        "skiing": Game(3, 100.0),
+        "solaris": Game(18, 1.0),
+        "space_invaders": Game(6, 5.0, Survey(1_226, 10)),
+        "star_gunner": Game(18, 1.0),
+        "surround": Game(5, 1.0),
+        "tennis": Game(18, 1.0, Survey(136, 3)),
+        "time_pilot": Game(10, 100.0),
+        "tutankham": Game(8, 1.0),
+        "up_n_down": Game(6, 1.0),
+        "venture": Game(18, 1.0),
+        "video_pinball": Game(9, 100.0),
+        "wizard_of_wor": Game(10, 100.0),
+        "yars_revenge": Game(18, 1.0),
+        "zaxxon": Game(18, 1.0),
+    }
+)
 
 
-def grey_frame(screen_grey: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """A grey screen [H, W] shrunk to [84, 84] by area, the usual Atari preprocessing."""
-    try:
-        import cv2
-    except ImportError:
-        raise MissingExtraError("atari", "cv2") from None
-    frame = cv2.resize(screen_grey, (GREY_FRAME_SIZE, GREY_FRAME_SIZE), interpolation=cv2.INTER_AREA)
-    return np.asarray(frame, dtype=np.uint8)
+class Atari(Suite):
+    """The games of the ALE benchmark, one life each."""
 
+    name = "atari"
+    title = "Atari"
+    packages = ("ale-py",)
+    behaviour = BEHAVIOUR
+    costs = Costs(pairs_a_second=300.0, build_seconds=3.0, search_bytes_a_state=(800, 5_500), has_clock=True)
+    mark = Mark("M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0Z", "atari")
+    screen_format = "palette"
+    frame_stack = 4
 
-def _ale_py() -> Any:
-    try:
-        import ale_py
-        import ale_py.roms
-    except ImportError:
-        raise MissingExtraError("atari", "ale_py") from None
-    return ale_py
+    def entries(self) -> Iterator[Entry]:
+        for game in GAMES:
+            horizons = (MONTEZUMA_HORIZON,) if game == MONTEZUMA else PUBLISHED_HORIZONS
+            for horizon in horizons:
+                yield self._entry(game, horizon, MONTEZUMA_FRAMESKIP if game == MONTEZUMA else FRAMESKIP)
 
+    def unlisted_entry(self, name: str) -> Entry | None:
+        """`{game}_{T}_fs{F}` with any T and F; the bare name of a game means the full-length game."""
+        found = re.fullmatch(r"([a-z_]+?)(?:_(\d+)_fs(\d+))?", name)
+        if found is None or found[1] not in GAMES:
+            return None
+        return self._entry(found[1], int(found[2] or FULL_LENGTH_HORIZON), int(found[3] or FULL_LENGTH_FRAMESKIP))
 
-def _rom_path(ale_py: ModuleType, game: str) -> Path:
-    # With ALE_ROMS_DIR set ale-py prints a line, which must not get into our output.
-    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    def arguments(self, entry: Entry) -> Mapping[str, Any]:
+        # Skiing alone plays on after its last step, so its states depend on the horizon
+        final = {"final_noops_after": entry.horizon} if entry.game == SKIING else {}
+        return {"game": entry.game, "frameskip": entry.frameskip, **final}
+
+    def simulator(self, **arguments: Any) -> Simulator:
+        return AtariSimulator(**arguments)
+
+    def survey(self, entry: Entry) -> Survey | None:
+        return GAMES[entry.game].survey
+
+    def drawn(self, screen: Screen) -> Screen:
+        return picture_of_screen(screen)
+
+    def action_names(self, game: str) -> Sequence[str]:
+        """ALE's names of the minimal action set, such as NOOP or UPFIRE; none where ALE or the game is missing."""
         try:
-            path: Path | None = ale_py.roms.get_rom_path(game)
-        except OSError as error:
-            raise SimulatorError(f"cannot read the ROM of {game!r}: {' '.join(str(error).split())}") from None
-    if path is None:
-        raise SimulatorError(f"ale-py has no game called {game!r}")
-    return path
+            import ale_py
+            import ale_py.roms
+        except ImportError:
+            return ()
+        # ale-py prints a line with ALE_ROMS_DIR set
+        with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            rom = ale_py.roms.get_rom_path(game)
+        if rom is None:
+            return ()
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        emulator = ale_py.ALEInterface()
+        emulator.loadROM(rom)
+        return tuple(action.name for action in emulator.getMinimalActionSet())
+
+    def observer(self, entry: Entry) -> Callable[[Screen], Observation]:
+        return observed_frame
+
+    def observation(self, entry: Entry, simulator: Any) -> Observation:
+        frame: Observation = simulator.observation_frame()
+        return frame[:, :, None]
+
+    def _entry(self, game: str, horizon: int, frameskip: int) -> Entry:
+        name = f"{game}_{horizon}_fs{frameskip}"
+        known = GAMES[game]
+        return Entry(name, self.name, game, horizon, frameskip, known.num_actions, reward_factor=known.reward_factor)
+
+
+def observed_frame(screen: Screen) -> Observation:
+    """The frame [84, 84, 1] that agents see of a stored screen [H, W, 1] of palette indices."""
+    grey = np.rint(PALETTE.astype(np.float64) @ np.array(_GREY_WEIGHTS)).astype(np.uint8)
+    return grey_frame(np.ascontiguousarray(grey[screen[:, :, 0] >> 1]))[:, :, None]
+
+
+ATARI = Atari()

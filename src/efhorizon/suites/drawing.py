@@ -6,35 +6,37 @@ already.
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping
+from typing import Any
 
 from efhorizon.errors import InvalidTableError
 from efhorizon.mdp import TabularMDP
-
-_SCREEN_FORMATS = {"atari": "palette", "procgen": "rgb", "minigrid": "symbols", "gymnasium": "observation"}
-
-
-def screen_format(suite: str) -> str:
-    """How the tables of a suite store their screens."""
-    return _SCREEN_FORMATS[suite]
+from efhorizon.suites import registry
+from efhorizon.suites.simulator import Screen
+from efhorizon.suites.suite import PLAIN_FORMATS, Suite
 
 
-def picture(mdp: TabularMDP, state: int) -> NDArray[np.uint8]:
+def picture(mdp: TabularMDP, state: int) -> Screen:
     """The screen of one state as an RGB (or grey) image [H, W, 3 or 1]."""
-    return drawn(mdp.screen(state), mdp.metadata.get("screen_format", "rgb"))
+    return drawn(mdp.screen(state), mdp.metadata)
 
 
-def drawn(screen: NDArray[np.uint8], stored_as: str) -> NDArray[np.uint8]:
-    """A stored screen as an image."""
-    if stored_as == "symbols":
-        from efhorizon.suites.minigrid import picture_of_screen
+def drawn(screen: Screen, metadata: Mapping[str, Any]) -> Screen:
+    """A stored screen of a table with this metadata as an image."""
+    stored_as, suite = _format(metadata), registry.suite(metadata.get("suite"))
+    if stored_as in PLAIN_FORMATS:
+        return Suite.drawn(suite, screen)
+    if stored_as != suite.screen_format:
+        raise InvalidTableError(
+            f"screens stored as {stored_as!r} cannot be drawn: is the package that adds {suite.title} installed?"
+        )
+    return suite.drawn(screen)
 
-        return picture_of_screen(screen)
-    if stored_as == "palette":
-        from efhorizon.suites.atari import picture_of_screen as colours_of_screen
 
-        return colours_of_screen(screen)
-    if screen.shape[2] not in (1, 3) or screen.shape[0] < 2:
-        raise InvalidTableError(f"an observation of shape {screen.shape} is no picture")
-    return screen
+def is_compact(metadata: Mapping[str, Any]) -> bool:
+    """Whether screens have to be drawn to be pictures."""
+    return _format(metadata) not in PLAIN_FORMATS
+
+
+def _format(metadata: Mapping[str, Any]) -> str:
+    return str(metadata.get("screen_format", "rgb"))

@@ -15,18 +15,55 @@ import random
 import struct
 import time
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
 
-from efhorizon.suites.simulator import Screen, SimulatorError, Transition
+from efhorizon.suites.replay import RestoreReport
+from efhorizon.suites.simulator import Screen, Simulator, SimulatorError, StochasticError, Transition
+from efhorizon.suites.suite import Mark, Suite
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
 SEED = 0  # environments with a random start state are taken at this seed
 _PROBE_SEEDS = (1, 2, 3, 4)
+_PROBE_STEPS = 50
+
+
+class Gymnasium(Suite):
+    """Whatever is registered with Gymnasium: nothing of it is in the catalogue."""
+
+    name = "gymnasium"
+    title = "Gymnasium"
+    packages = ("gymnasium",)
+    behaviour = BEHAVIOUR
+    mark = Mark("M0-4.8L4.8 0L0 4.8L-4.8 0Z", "gymnasium")
+    screen_format = "observation"
+    has_names = False
+
+    def simulator(self, **arguments: Any) -> Simulator:
+        return gymnasium_simulator(**arguments)
+
+    def trusted_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Those of a file, which cannot name a module to import: ids with a colon must be given by the user."""
+        if ":" in arguments["env_id"]:
+            raise SimulatorError(f"the file names {arguments['env_id']!r}, which would import a module; not verified")
+        return arguments
+
+    def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
+        """States are replayed or copied: what can go wrong is an environment that is not deterministic."""
+        simulator = make()
+        assert isinstance(simulator, GymnasiumSimulator)
+        found = simulator.stochastic_pair(_PROBE_STEPS, rng)
+        simulator.close()
+        if found:
+            raise StochasticError(found)
+        return RestoreReport(True)
+
+
+GYMNASIUM = Gymnasium()
 
 
 class GymnasiumSimulator:

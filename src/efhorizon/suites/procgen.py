@@ -1,4 +1,6 @@
-"""One level of a Procgen game (procgen-mirror) as a simulator; the options are the library's own defaults.
+"""Levels of Procgen's games (procgen-mirror), each one an environment; the options are the library's own defaults.
+
+    {game}_{easy|hard|exploration}_l{level}_{T}_fs{F}   T = horizon, F = frameskip
 
 A snapshot is Procgen's own, with the step counter, the last action and the last reward in it, as in the published
 tables (maze_easy_l0_30_fs1: 2227 states). Restoring it is exact in all 16 games, and draws the screen again.
@@ -11,12 +13,15 @@ from __future__ import annotations
 
 import contextlib
 import io
-from types import ModuleType
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType, ModuleType
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from efhorizon.suites.simulator import MissingExtraError, Screen, SimulatorError, Transition
+from efhorizon.suites.entry import PUBLISHED_HORIZONS, Entry
+from efhorizon.suites.simulator import MissingExtraError, Screen, Simulator, SimulatorError, Transition
+from efhorizon.suites.suite import Costs, Mark, Suite, Survey
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -30,6 +35,94 @@ _MAX_STATE_SIZE = 2**20  # the library's own limit
 _NAME_OFFSET = 8
 _NUM_OPTIONS = 17
 _END_MARK_SIZE = 4
+
+
+class Game(NamedTuple):
+    """What is known of a game."""
+
+    frameskip: int
+    num_actions: int
+    can_explore: bool  # whether Procgen has an exploration level
+    survey: Survey  # docs/survey.md: of its easy level 0
+
+
+# Procgen's sixteenth game, caveflyer, was never given a frameskip, so no published name exists for it. The paper's
+# table leaves out bossfight as well, but the published ids have it with 8.
+GAMES = MappingProxyType(
+    {
+        "bigfish": Game(8, 9, False, Survey(3_839, 5)),
+        "bossfight": Game(8, 10, False, Survey(1_377, 5)),
+        "chaser": Game(2, 9, False, Survey(7_663, 8)),
+        "climber": Game(6, 9, True, Survey(4_831, 6)),
+        "coinrun": Game(8, 9, True, Survey(2_760, 6)),
+        "dodgeball": Game(8, 10, False, Survey(3_012, 5)),
+        "fruitbot": Game(8, 9, False, Survey(6_403, 13)),
+        "heist": Game(2, 9, True, Survey(8_958, 7)),
+        "jumper": Game(8, 9, True, Survey(4_322, 8)),
+        "leaper": Game(6, 9, True, Survey(7_654, 10)),
+        "maze": Game(1, 9, True, Survey(16_677, 200)),
+        "miner": Game(1, 9, False, Survey(9_982, 7)),
+        "ninja": Game(8, 13, True, Survey(2_666, 5)),
+        "plunder": Game(8, 10, False, Survey(3_455, 6)),
+        "starpilot": Game(8, 11, False, Survey(4_332, 5)),
+    }
+)
+LEVELS = MappingProxyType({"easy": (0, 1, 2), "hard": (0,), "exploration": (0,)})
+# Procgen's own order. An action is the keys that it holds down; games have the first 9 to 15.
+ACTION_NAMES = (
+    *("left down", "left", "left up", "down", "nothing", "up", "right down", "right", "right up"),
+    *("D", "A", "W", "S", "Q", "E"),
+)
+
+
+class Procgen(Suite):
+    """Single levels of Procgen's games."""
+
+    name = "procgen"
+    title = "Procgen"
+    packages = ("procgen-mirror",)
+    behaviour = BEHAVIOUR
+    costs = Costs(pairs_a_second=800.0, build_seconds=4.0, search_bytes_a_state=(220, 550), has_clock=True)
+    mark = Mark("M-3.3-3.3h6.6v6.6h-6.6Z", "procgen")
+
+    def entries(self) -> Iterator[Entry]:
+        for game, known in GAMES.items():
+            for difficulty, levels in LEVELS.items():
+                if difficulty == "exploration" and not known.can_explore:
+                    continue
+                for level in levels:
+                    for horizon in PUBLISHED_HORIZONS:
+                        yield Entry(
+                            f"{game}_{difficulty}_l{level}_{horizon}_fs{known.frameskip}",
+                            self.name,
+                            game,
+                            horizon,
+                            known.frameskip,
+                            known.num_actions,
+                            difficulty=difficulty,
+                            level=level,
+                        )
+
+    def arguments(self, entry: Entry) -> Mapping[str, Any]:
+        return {
+            "game": entry.game,
+            "difficulty": entry.difficulty,
+            "level": entry.level,
+            "frameskip": entry.frameskip,
+            "num_actions": entry.num_actions,
+        }
+
+    def simulator(self, **arguments: Any) -> Simulator:
+        return ProcgenSimulator(**arguments)
+
+    def survey(self, entry: Entry) -> Survey | None:
+        return GAMES[entry.game].survey if (entry.difficulty, entry.level) == ("easy", 0) else None
+
+    def action_names(self, game: str) -> Sequence[str]:
+        return ACTION_NAMES
+
+
+PROCGEN = Procgen()
 
 
 class ProcgenSimulator:

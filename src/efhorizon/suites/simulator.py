@@ -69,6 +69,10 @@ class SimulatorError(EfhorizonError):
     """An environment cannot do what it was asked; the message is one line for the user."""
 
 
+class StochasticError(SimulatorError):
+    """The same action in the same state gave different results."""
+
+
 class MissingExtraError(SimulatorError):
     """An optional part is not installed."""
 

@@ -36,7 +36,7 @@ class Images:
     def __init__(self, table: ObservedTable) -> None:
         seen = table.seen
         assert isinstance(seen, ImageStacks)
-        assert not table.bootstraps_at_horizon  # only MiniGrid's horizon cuts episodes short
+        assert not table.bootstraps_at_horizon  # `observed_table` refuses images with such a horizon
         self._frames = torch.from_numpy(np.ascontiguousarray(np.moveaxis(seen.frames, 3, 1)))  # [F, C, H, W]
         self._stacks = torch.from_numpy(seen.stacks.astype(np.int64))  # [U, K]
 

@@ -1,12 +1,9 @@
 """What an agent sees in each state of a table: the same numbers as the live environment shows.
 
-    MiniGrid   the fully observed grid column by column, then the mission text: one flat vector
-    Procgen    the 64 x 64 x 3 screen
-    Atari      the last four 84 x 84 grey frames
-
-An Atari observation depends on the way to a state, so the table is unrolled: a node is a state with the last four
-screens, only reachable ones. In the other suites a node is a state. Many nodes can show the same observation; networks
-are evaluated once for each distinct one.
+The suite says what is seen of a screen: a flat vector or an image. Where several frames are seen at once, an
+observation depends on the way to a state, so the table is unrolled: a node is a state with the last screens, only
+reachable ones. Elsewhere a node is a state. Many nodes can show the same observation; networks are evaluated once for
+each distinct one.
 
 Columns of a flat observation that are equal in every state (the mission text, walls, cells that are always empty) get
 equal gradients, hence equal Adam updates: they are kept as one column with a multiplicity. `networks` keeps the sum of
@@ -20,7 +17,6 @@ K frames of a stack.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +25,10 @@ from efhorizon import catalog
 from efhorizon.build.target import catalogue_target
 from efhorizon.errors import EfhorizonError
 from efhorizon.mdp import TERMINAL, TabularMDP
+from efhorizon.planning.optimal import optimal_plan
+from efhorizon.suites import registry
+from efhorizon.suites.entry import Entry
 
-ATARI_STACK = 4  # frames in an observation, as in `envs.bridge`
-_GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)  # of red, green and blue in ALE's grey palette
 _MAX_RETURN_UNITS = 2**31 - 1  # returns are summed in int32
 
 
@@ -66,7 +63,6 @@ class ObservedTable:
     """A table as agents meet it: where actions lead, what they pay, what is seen."""
 
     id: str
-    suite: str
     transitions: NDArray[np.int32]  # [P, A], -1 = the end
     rewards: NDArray[np.float32]  # [P, A], divided by the reward factor: what the learner gets
     reward_units: NDArray[np.int32]  # [P, A], exact: what returns are compared in
@@ -76,6 +72,7 @@ class ObservedTable:
     observation: NDArray[np.int32]  # [P], index of what is seen
     seen: FlatColumns | ImageStacks
     optimal_units: int
+    bootstraps_at_horizon: bool  # whether the horizon cuts an episode short; else it ends it: see docs/training.md
 
     @property
     def num_actions(self) -> int:
@@ -85,19 +82,9 @@ class ObservedTable:
     def num_observations(self) -> int:
         return len(self.seen.values) if isinstance(self.seen, FlatColumns) else len(self.seen.stacks)
 
-    @property
-    def bootstraps_at_horizon(self) -> bool:
-        """Whether the horizon cuts an episode short (True) or ends it (False).
-
-        With discount 1 it must end it: the authors' Atari and Procgen environments do so. See docs/training.md.
-        """
-        return self.suite == "minigrid"
-
 
 def observed_table(mdp: TabularMDP) -> ObservedTable:
     """A complete table of a catalogue entry with screens, ready for training."""
-    from efhorizon.planning.optimal import optimal_plan
-
     entry = _entry(mdp)
     if not mdp.is_complete:
         raise UntrainableTableError(f"{mdp.metadata.get('id')}: the table is unfinished; training needs a complete one")
@@ -106,25 +93,27 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
     units = mdp.reward_units()
     if units is None or int(np.abs(units[0]).max()) * mdp.horizon > _MAX_RETURN_UNITS:
         raise UntrainableTableError(f"{mdp.metadata.get('id')}: rewards have no common unit, so returns are not exact")
+    suite = registry.suite(entry.suite)
+    is_flat = suite.network(entry.game) == "dense"
+    if is_flat and suite.frame_stack > 1:
+        raise UntrainableTableError(f"{entry.name}: flat observations are not stacked, but {suite.title} asks for it")
+    if not is_flat and suite.bootstraps_at_horizon:
+        raise UntrainableTableError(f"{entry.name}: with images, the horizon must end an episode")
     used, screen_of_state = np.unique(mdp.screen_mapping, return_inverse=True)
-    if entry.suite == "atari":
-        node_states, transitions, stacks = unrolled(mdp.transitions, screen_of_state.astype(np.int32), ATARI_STACK)
-        seen_stacks, observation = np.unique(stacks, axis=0, return_inverse=True)
-        frames = np.stack([atari_frame(np.asarray(mdp.screens[int(screen)])) for screen in used])
-        seen: FlatColumns | ImageStacks = ImageStacks(frames[:, :, :, None], seen_stacks.astype(np.int32))
-    else:
-        node_states, transitions = np.arange(mdp.num_states), mdp.transitions
-        observation = screen_of_state
-        screens = np.stack([np.asarray(mdp.screens[int(screen)], np.uint8) for screen in used])
-        if entry.suite == "minigrid":
-            seen = merged_columns(_flat_observations(entry, screens))
-        else:
-            seen = ImageStacks(screens, np.arange(len(screens), dtype=np.int32)[:, None])
+    observe = suite.observer(entry)
+    frames = np.stack([observe(np.asarray(mdp.screens[int(screen)], np.uint8)) for screen in used])
+    node_states, transitions, observation = np.arange(mdp.num_states), mdp.transitions, screen_of_state
+    stacks = np.arange(len(used), dtype=np.int32)[:, None]
+    if suite.frame_stack > 1:
+        node_states, transitions, histories = unrolled(
+            mdp.transitions, screen_of_state.astype(np.int32), suite.frame_stack
+        )
+        stacks, observation = np.unique(histories, axis=0, return_inverse=True)
+    seen = merged_columns(frames) if is_flat else ImageStacks(frames, stacks.astype(np.int32))
     codes = mdp.reward_codes[node_states]
     plan = optimal_plan(mdp)
     return ObservedTable(
         id=str(mdp.metadata.get("id", entry.name)),
-        suite=entry.suite,
         transitions=np.asarray(transitions, np.int32),
         rewards=(mdp.reward_values / entry.reward_factor).astype(np.float32)[codes],
         reward_units=units[0].astype(np.int32)[codes],
@@ -134,6 +123,7 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
         observation=observation.reshape(-1).astype(np.int32),
         seen=seen,
         optimal_units=round(plan.optimal_return / float(units[1])),
+        bootstraps_at_horizon=suite.bootstraps_at_horizon,
     )
 
 
@@ -180,28 +170,7 @@ def merged_columns(observations: NDArray[np.uint8]) -> FlatColumns:
     )
 
 
-def atari_frame(screen: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The frame [84, 84] that agents see of a stored screen [H, W, 1] of palette indices."""
-    from efhorizon.suites._ntsc_palette import PALETTE
-    from efhorizon.suites.atari import grey_frame
-
-    grey = np.rint(PALETTE.astype(np.float64) @ np.array(_GREY_WEIGHTS)).astype(np.uint8)
-    return grey_frame(np.ascontiguousarray(grey[screen[:, :, 0] >> 1]))
-
-
-def _flat_observations(entry: catalog.Entry, screens: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """[U, D]: the grid transposed as MiniGrid shows it, then the mission, which is the same in every state."""
-    from efhorizon.suites.specification import spec_of
-
-    simulator: Any = spec_of(entry)()
-    start = simulator.observation()
-    simulator.close()
-    grids = screens.transpose(0, 2, 1, 3).reshape(len(screens), -1)
-    mission = np.broadcast_to(start[grids.shape[1] :], (len(screens), len(start) - grids.shape[1]))
-    return np.concatenate([grids, mission], axis=1)
-
-
-def _entry(mdp: TabularMDP) -> catalog.Entry:
+def _entry(mdp: TabularMDP) -> Entry:
     name = mdp.metadata.get("catalogue_name") or mdp.metadata.get("id")
     if name is None:
         raise UntrainableTableError("the table does not say which environment it is; training needs its observations")

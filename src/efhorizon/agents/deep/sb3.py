@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from efhorizon import catalog
 from efhorizon.agents.deep.networks import network_for
-from efhorizon.agents.deep.observations import ObservedTable, UntrainableTableError
+from efhorizon.agents.deep.observations import FlatColumns, ObservedTable, UntrainableTableError
 from efhorizon.agents.deep.pretrained import check_parameters
 from efhorizon.agents.deep.protocol import Protocol, RunRecord, RunResult
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
@@ -125,7 +125,7 @@ def _suitable_threads(table: ObservedTable) -> Iterator[None]:
     """One thread for MLPs: several mostly wait for each other, and for long where other jobs keep the cores busy."""
     _, torch = _libraries()
     before = torch.get_num_threads()
-    if table.suite == "minigrid":
+    if isinstance(table.seen, FlatColumns):
         torch.set_num_threads(1)
     try:
         yield
@@ -143,7 +143,7 @@ def agent(
 ) -> Any:
     """A Stable-Baselines3 model with its environments."""
     library, torch = _libraries()
-    policy = "MlpPolicy" if table.suite == "minigrid" else "CnnPolicy"
+    policy = "MlpPolicy" if isinstance(table.seen, FlatColumns) else "CnnPolicy"
     num_envs = settings.num_envs if isinstance(settings, PPOSettings) else 1
     envs = library.common.vec_env.DummyVecEnv(
         [lambda: _environment(name, table, exploration_policy) for _ in range(num_envs)]

@@ -8,15 +8,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from numpy.typing import NDArray
 
 from efhorizon import catalog
+from efhorizon.suites import registry
 from efhorizon.suites.simulator import SimulatorError
 from efhorizon.suites.specification import spec_of
+from efhorizon.suites.suite import Observation
 
-Observation = NDArray[np.uint8]
-
-_STACK = 4  # Atari frames in an observation
 _HEADER = struct.Struct("<II")  # steps taken, bytes of the frame stack
 
 
@@ -34,6 +32,7 @@ class BridgeEnv(gymnasium.Env[Observation, np.int64]):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise SimulatorError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
         self.entry = catalog.entry(name)
+        self._suite = registry.suite(self.entry.suite)
         self.render_mode = render_mode
         self._simulator: Any = spec_of(self.entry)()
         self._simulator.reset()
@@ -85,24 +84,21 @@ class BridgeEnv(gymnasium.Env[Observation, np.int64]):
             self._frames = stored.reshape(self._frames.shape).copy()
 
     def _start_observation(self) -> Observation:
-        if self.entry.suite == "atari":
-            self._frames = np.repeat(self._simulator.observation_frame()[:, :, None], _STACK, axis=2)
-            return self._frames.copy()
-        return self._plain_observation()
+        if self._suite.frame_stack == 1:
+            return self._observation()
+        self._frames = np.concatenate([self._observation()] * self._suite.frame_stack, axis=-1)
+        return self._frames.copy()
 
     def _next_observation(self) -> Observation:
-        if self._frames is not None:
-            self._frames = np.concatenate(
-                [self._frames[:, :, 1:], self._simulator.observation_frame()[:, :, None]], axis=2
-            )
-            return self._frames.copy()
-        return self._plain_observation()
+        if self._frames is None:
+            return self._observation()
+        now = self._observation()
+        self._frames = np.concatenate([self._frames[..., now.shape[-1] :], now], axis=-1)
+        return self._frames.copy()
 
-    def _plain_observation(self) -> Observation:
-        observation: Observation = (
-            self._simulator.observation() if self.entry.suite == "minigrid" else self._simulator.screen()
-        )
-        return observation
+    def _observation(self) -> Observation:
+        """What is seen now, without what was seen before."""
+        return self._suite.observation(self.entry, self._simulator)
 
 
 def register_environments() -> None:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import replace
 from typing import Any, Protocol
 
 import gymnasium
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from efhorizon import catalog
+from efhorizon.suites import registry
+from efhorizon.suites.entry import Entry
 from efhorizon.suites.simulator import Simulator, SimulatorError
 from efhorizon.suites.specification import spec_of
 
 SEED = 0  # environments with a random start state are taken at this seed
-FULL_LENGTH_HORIZON, FULL_LENGTH_FRAMESKIP = 27_000, 4  # Appendix F.3: 30 minutes of an Atari game
 
 # Wrappers that change nothing which the rest of an episode depends on; GORP counts the time itself.
 _TRANSPARENT = (OrderEnforcing, PassiveEnvChecker, TimeLimit)
@@ -126,10 +125,10 @@ class GymnasiumEnvironment:
 def live_environment(
     environment: str | gymnasium.Env[Any, Any] | Simulator, *, horizon: int | None = None
 ) -> LiveEnvironment:
-    """A live environment from a catalogue name, an Atari name with any T and F, a Gymnasium id, or an object.
+    """A live environment from a catalogue name, another name that a suite understands, a Gymnasium id, or an object.
 
-    Atari names are `{game}_{T}_fs{F}`; the bare name of a game means the full-length game, with horizon 27,000 and
-    frameskip 4. Always one life and no sticky actions.
+    Atari understands `{game}_{T}_fs{F}` with any T and F; the bare name of a game means the full-length game, with
+    horizon 27,000 and frameskip 4. Always one life and no sticky actions.
     """
     if horizon is not None and horizon < 1:
         raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
@@ -139,11 +138,10 @@ def live_environment(
         if horizon is None:
             raise SimulatorError("a simulator has no horizon of its own: give one")
         return SnapshotEnvironment(type(environment).__name__, environment, horizon)
-    if environment in {entry.name for entry in catalog.entries()}:
-        return _from_catalogue(catalog.entry(environment), horizon)
-    atari = re.fullmatch(r"([a-z_]+?)(?:_(\d+)_fs(\d+))?", environment)
-    if atari is not None and atari[1] in catalog.ATARI_GAMES:
-        return _atari(atari[1], horizon or int(atari[2] or FULL_LENGTH_HORIZON), int(atari[3] or FULL_LENGTH_FRAMESKIP))
+    entry = catalog.find(environment) or _unlisted_entry(environment)
+    if entry is not None:
+        entry = entry.with_horizon(entry.horizon if horizon is None else horizon)
+        return SnapshotEnvironment(entry.name, spec_of(entry)(), entry.horizon)
     try:
         env = gymnasium.make(environment, disable_env_checker=True)
     except Exception as error:  # an unknown id, a missing package: all are one line to the user
@@ -154,21 +152,9 @@ def live_environment(
     return GymnasiumEnvironment(env, horizon)
 
 
-def _from_catalogue(entry: catalog.Entry, horizon: int | None) -> SnapshotEnvironment:
-    if horizon is not None and horizon != entry.horizon:
-        in_name = re.sub(r"_\d+_fs", f"_{horizon}_fs", entry.name)
-        name = in_name if entry.suite != "minigrid" else f"{entry.name}-T{horizon}"
-        entry = replace(entry, name=name, horizon=horizon)
-    return SnapshotEnvironment(entry.name, spec_of(entry)(), entry.horizon)
-
-
-def _atari(game: str, horizon: int, frameskip: int) -> SnapshotEnvironment:
-    from efhorizon.suites.atari import AtariSimulator
-
-    if horizon < 1:
-        raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
-    final = {"final_noops_after": horizon} if game == "skiing" else {}
-    return SnapshotEnvironment(f"{game}_{horizon}_fs{frameskip}", AtariSimulator(game, frameskip, **final), horizon)
+def _unlisted_entry(name: str) -> Entry | None:
+    found = (suite.unlisted_entry(name) for suite in registry.suites())
+    return next((entry for entry in found if entry is not None), None)
 
 
 def _has_snapshots(env: gymnasium.Env[Any, Any]) -> bool:

@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from markupsafe import Markup
 
 from efhorizon.render.charts.svg import Axis, element, joined, line, path, text
+from efhorizon.suites import registry
 
-SUITES = ("atari", "procgen", "minigrid", "gymnasium")
-OTHER_SUITE = "other"
-SUITE_TITLES = {"atari": "Atari", "procgen": "Procgen", "minigrid": "MiniGrid", "gymnasium": "Gymnasium"}
+OTHER_SUITE = "other"  # stands for all that are not installed
 _CHARACTER_WIDTH = 9.0  # of the legend's text where it is largest, on phones
 
-# colours alone would not tell suites apart for everybody
-_SHAPES = {
-    "atari": "M-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0-7.2 0Z",
-    "procgen": "M-3.3-3.3h6.6v6.6h-6.6Z",
-    "minigrid": "M0-4.4L4.2 3.2H-4.2Z",
-    "gymnasium": "M0-4.8L4.8 0L0 4.8L-4.8 0Z",
-    OTHER_SUITE: "M-4-1.3h2.7v-2.7h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7Z",
-}
+
+def suites_in(suites: Collection[str]) -> list[str]:
+    """These suites in the order of legends, with one name for all that are not installed."""
+    known = [suite.name for suite in registry.suites()]
+    others = [OTHER_SUITE] if set(suites) - set(known) else []
+    return [suite for suite in known if suite in suites] + others
 
 
-def suite_class(suite: str) -> str:
-    """The name of a suite that style sheets know."""
-    return suite if suite in SUITES else OTHER_SUITE
+def suite_colour(suite: str) -> str:
+    """The colour of a suite, as style sheets call it."""
+    return registry.suite(suite).mark.colour
 
 
 def suite_title(suite: str) -> str:
-    return SUITE_TITLES.get(suite, suite)
+    return registry.suite(suite).title
 
 
 def mark(suite: str, x: float, y: float) -> Markup:
-    known = suite_class(suite)
+    """A shape of the suite's own: colours alone would not tell suites apart for everybody."""
+    shape = registry.suite(suite).mark
     return element(
-        "path", d=_SHAPES[known], class_=f"mark suite-{known}", transform=f"translate({round(x, 1)} {round(y, 1)})"
+        "path",
+        d=shape.path,
+        class_=f"mark suite-{shape.colour}",
+        transform=f"translate({round(x, 1)} {round(y, 1)})",
     )
 
 

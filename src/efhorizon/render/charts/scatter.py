@@ -44,7 +44,7 @@ def scatter(
     right = width - 12 - (_BAND if some_infinite else 0)
     x_axis, y_axis = _axes(points, left, right, bottom, top)
     title = f"{bound_title} against the timesteps that {algorithm} needed, {len(points)} MDPs"
-    suites = [suite for suite in (*marks.SUITES, marks.OTHER_SUITE) if _has(points, suite)]
+    suites = marks.suites_in({point.suite for point in points})
     return chart(
         width,
         height,
@@ -126,7 +126,3 @@ def _placed(point: Point, number: int, x_axis: Axis, y_axis: Axis, top: float, r
 
 def _label(point: Point, needed: str) -> str:
     return f"{point.name}\nbound {numbers.from_log10(point.bound)}, needed {needed}"
-
-
-def _has(points: Sequence[Point], suite: str) -> bool:
-    return any(marks.suite_class(point.suite) == suite for point in points)

@@ -32,6 +32,7 @@ class ListRow:
     link: str
     suite: str
     suite_title: str
+    suite_colour: str
     words: str  # what the search looks in
     type: str
     solved_by: str  # "both", "one", "none" or "" of PPO and DQN
@@ -73,8 +74,9 @@ def _row(entry: Entry) -> ListRow:
     return ListRow(
         name=entry.name,
         link=page_link(entry.name),
-        suite=marks.suite_class(entry.suite),
+        suite=entry.suite or marks.OTHER_SUITE,
         suite_title=marks.suite_title(entry.suite),
+        suite_colour=marks.suite_colour(entry.suite),
         words=f"{entry.name} {entry.suite} {game}".lower(),
         type=summary.type if summary is not None else "unfinished",
         solved_by=_solved_by(entry),

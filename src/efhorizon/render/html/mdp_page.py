@@ -80,7 +80,7 @@ def mdp_page(entry: Entry, titles: Mapping[str, str], pictures: Mapping[str, str
         "entry": entry,
         "analysis": analysis,
         "title": entry.name,
-        "suite": marks.suite_class(entry.suite),
+        "suite": marks.suite_colour(entry.suite),
         "suite_title": marks.suite_title(entry.suite),
         "shaped_from": shaped_from,
         "shaped_link": None if shaped_from is None else page_link(shaped_from).removeprefix("mdps/"),

@@ -20,6 +20,7 @@ from efhorizon.render.html import numbers
 from efhorizon.render.html.entries import Entry
 from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS, Setting, best_settings, optimal_return
 from efhorizon.study.sweep import SETTINGS
+from efhorizon.suites import registry
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def run_lines(settings: Sequence[Setting]) -> list[RunLine]:
 def commands(entry: Entry) -> list[str]:
     """The commands that make this page's numbers; the name is quoted for the shell."""
     name = shlex.quote(entry.name)
-    lines = [] if entry.suite == "gymnasium" else [f"efhorizon build {name}"]
+    lines = [f"efhorizon build {name}"] if registry.suite(entry.suite).has_names else []
     lines += [f"efhorizon verify tables/{name}", f"efhorizon analyze {name}{_analysis_options(entry)}"]
     for algorithm in dict.fromkeys(setting.algorithm for setting in entry.settings):
         if algorithm not in ALGORITHMS:
