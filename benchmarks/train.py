@@ -30,7 +30,7 @@ from efhorizon.agents.deep.dqn import DQNSettings
 from efhorizon.agents.deep.observations import ObservedTable, observed_table
 from efhorizon.agents.deep.ppo import PPOSettings
 from efhorizon.agents.deep.protocol import Protocol, RunRecord
-from efhorizon.study.run import load_table
+from efhorizon.io.tables import load_table
 from efhorizon.study.sweep import discount
 
 CASES = {  # name: algorithm, MDP, seeds on the table, wanted ratio
