@@ -264,7 +264,7 @@ def _content(
                 "stage": outcome.stage,
                 "status": outcome.status,
                 "text": outcome.text,
-                "seconds": round(outcome.seconds, 2),
+                "seconds": round(outcome.seconds or 0.0, 2),
             }
             for outcome in result.outcomes
         ],

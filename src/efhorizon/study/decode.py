@@ -118,6 +118,8 @@ def _wanted(kind: str, limit: str) -> str:
         return "a finite number"
     if limit.startswith(">= "):
         return f"{name} of at least {limit[3:]}"
+    if limit == "of length >= 1":
+        return f"{name} of at least 1 character"
     if length := re.fullmatch(r"of length (<= )?(\d+)", limit):
         return f"{name} of {'at most ' if length[1] else ''}{int(length[2]):,}"
     return name

@@ -134,14 +134,14 @@ Stage = Literal["build", "analyze", "run"]
 Status = Literal["made", "kept", "left out", "failed"]
 
 
-class StageOutcome(Struct, frozen=True, omit_defaults=True):
+class StageOutcome(Struct, frozen=True):
     """What came of one environment in one stage."""
 
     name: str = field(name="id")
     stage: Stage
     status: Status
     text: str  # a result, or the reason why there is none
-    seconds: float = 0.0  # not in study.json
+    seconds: float | UnsetType = UNSET  # not in study.json
 
     @property
     def is_lost(self) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from efhorizon._version import __version__
@@ -122,7 +123,7 @@ class _Study:
 
     def note_down(self) -> None:
         """Write down what was planned and what came of it, for the report and for people."""
-        outcomes = [replace(outcome, seconds=0.0) for outcome in self.outcomes]
+        outcomes = [replace(outcome, seconds=UNSET) for outcome in self.outcomes]
         self._results.write_study(StudyRecord(efhorizon=__version__, plan=self._plan.record(), outcomes=outcomes))
 
     @property
