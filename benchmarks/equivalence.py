@@ -18,8 +18,9 @@ import numpy as np
 from scipy.stats import mannwhitneyu
 
 from efhorizon.io.tables import load_table
-from efhorizon.study.records import Results
-from efhorizon.study.run import run_task, tasks
+from efhorizon.study.results import Results
+from efhorizon.study.run import run_task
+from efhorizon.study.tasks import tasks
 
 NAMES = (
     "MiniGrid-Empty-5x5-v0",
@@ -47,7 +48,7 @@ def main() -> None:
     import torch
 
     torch.set_num_threads(options.threads)
-    results = Results(options.results)
+    results = Results.made(options.results)
     lines = []
     for name in options.only:
         lines.append(compared(name, options, results))
@@ -72,8 +73,8 @@ def compared(name: str, options: argparse.Namespace, results: Results) -> dict[s
         )
         run_task(task, results)
         rows = [row for row in (results.row(task.key(seed)) for seed in task.seeds) if row is not None]
-        samples[backend] = [math.inf if row["sample_complexity"] is None else row["sample_complexity"] for row in rows]
-        seconds[backend] = sum(row["wall_seconds"] for row in rows)
+        samples[backend] = [math.inf if row.sample_complexity is None else row.sample_complexity for row in rows]
+        seconds[backend] = sum(row.wall_seconds for row in rows)
     medians = {backend: float(np.median(sample)) for backend, sample in samples.items()}
     ratio = medians["table"] / medians["sb3"] if math.isfinite(sum(medians.values())) else None
     close = medians["table"] == medians["sb3"] if ratio is None else 1 / MAX_RATIO <= ratio <= MAX_RATIO

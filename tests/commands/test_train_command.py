@@ -17,7 +17,9 @@ from efhorizon.cli import main
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
 from efhorizon.study import run as experiment
-from efhorizon.study.records import Results
+from efhorizon.study import sweep
+from efhorizon.study import tasks as grid
+from efhorizon.study.results import Results
 
 NAME = "MiniGrid-Empty-5x5-v0"
 
@@ -41,10 +43,10 @@ def test_rows_are_made_once_and_summed_up(tables: Path, tmp_path: Path, capsys: 
     first = json.loads(capsys.readouterr().out)
     assert first["rows"] == 1
     (row,) = Results(tmp_path / "r").rows()
-    assert row["sample_complexity"] == first["environments"][0]["sample_complexity"] == row["steps"]
-    assert row["hyperparameters"]["rollout_length"] == 128
-    assert row["provenance"]["table_fingerprint"]
-    assert row["optimal_return"] == row["best_return"] == 1.0
+    assert row.sample_complexity == first["environments"][0]["sample_complexity"] == row.steps
+    assert row.hyperparameters["rollout_length"] == 128
+    assert row.provenance.table_fingerprint
+    assert row.optimal_return == row.best_return == 1.0
     assert train(tables, tmp_path / "r", *arguments, "--seeds", "1") == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out) == first
@@ -56,11 +58,11 @@ def test_gorp_leaves_rows_too(tables: Path, tmp_path: Path, capsys: pytest.Captu
     assert train(tables, tmp_path / "r", *arguments) == 0
     assert json.loads(capsys.readouterr().out)["rows"] == 1
     (row,) = Results(tmp_path / "r").rows()
-    assert row["algorithm"] == "gorp"
-    assert row["setting"] == "k1"
-    assert row["sample_complexity"] > 0
-    assert row["protocol"]["max_steps"] == 100_000_000  # its own budget: --steps is about PPO and DQN
-    assert row["hyperparameters"] == {"k": 1}
+    assert row.algorithm == "gorp"
+    assert row.setting == "k1"
+    assert row.sample_complexity > 0
+    assert row.protocol.max_steps == 100_000_000  # its own budget: --steps is about PPO and DQN
+    assert row.hyperparameters == {"k": 1}
     assert train(tables, tmp_path / "r", *arguments, "--steps", "7") == 0
     assert "1 of 1 rows are there already" in capsys.readouterr().err
 
@@ -68,37 +70,37 @@ def test_gorp_leaves_rows_too(tables: Path, tmp_path: Path, capsys: pytest.Captu
 def test_gorp_runs_with_any_k_that_is_named(tables: Path, tmp_path: Path) -> None:
     assert train(tables, tmp_path / "r", "--algo", "gorp", "--settings", "k1, k4") == 0
     rows = list(Results(tmp_path / "r").rows())
-    assert sorted((row["setting"], row["hyperparameters"]["k"]) for row in rows) == [("k1", 1), ("k4", 4)]
+    assert sorted((row.setting, row.hyperparameters["k"]) for row in rows) == [("k1", 1), ("k4", 4)]
 
 
 def test_gorp_s_learning_curve_is_of_all_runs(tables: Path, tmp_path: Path) -> None:
     """Of 101 runs, sorted, the 51st is the median, the 11th and the 91st are the percentiles."""
     mdp = load(tables / NAME)
-    (task,) = experiment.tasks([mdp], "gorp", settings="k1")
-    experiment.run_task(task, Results(tmp_path / "r"))
+    (task,) = grid.tasks([mdp], "gorp", settings="k1")
+    experiment.run_task(task, Results.made(tmp_path / "r"))
     (row,) = Results(tmp_path / "r").rows()
     search = gorp_sample_complexity(mdp, k=1, rng=np.random.default_rng(0))
     curve = learning_curve(mdp, search.results)
     ordered = np.sort(curve.returns, axis=0)
     expected = np.stack([curve.timesteps, *ordered[[50, 10, 90]]], axis=1)
-    assert np.array(row["learning_curve"]) == pytest.approx(expected)
-    first, last = row["learning_curve"][0], row["learning_curve"][-1]
+    assert np.array(row.learning_curve) == pytest.approx(expected)
+    first, last = row.learning_curve[0], row.learning_curve[-1]
     values = np.zeros(mdp.num_states + 1)  # of exploring; the last one, which -1 finds, is the end
     for _ in range(mdp.horizon):
         values[:-1] = (mdp.rewards + values[mdp.transitions]).mean(axis=1)
     assert first == [0, *[pytest.approx(values[0])] * 3]  # nothing is chosen yet
-    assert last[:2] == [row["sample_complexity"], row["optimal_return"]]
-    assert row["wall_seconds"] > 0
+    assert last[:2] == [row.sample_complexity, row.optimal_return]
+    assert row.wall_seconds > 0
 
 
 def test_gorp_beyond_its_budget_is_a_row_not_an_error(
     tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(experiment, "BUDGET", 10_000)  # k = 1 takes 30,000 timesteps with m = 1
+    monkeypatch.setattr(grid, "BUDGET", 10_000)  # k = 1 takes 30,000 timesteps with m = 1
     assert train(tables, tmp_path / "r", "--algo", "gorp", "--settings", "k1") == 0
     (row,) = Results(tmp_path / "r").rows()
-    assert (row["sample_complexity"], row["steps"], row["learning_curve"]) == (None, 0, [])
-    assert row["optimal_return"] == 1.0
+    assert (row.sample_complexity, row.steps, row.learning_curve) == (None, 0, [])
+    assert row.optimal_return == 1.0
 
 
 def test_a_killed_task_keeps_its_finished_seeds(tables: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,8 +118,8 @@ def test_a_killed_task_keeps_its_finished_seeds(tables: Path, tmp_path: Path, mo
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ppo, "train", interrupted)
-    results = Results(tmp_path / "r")
-    (task,) = experiment.tasks([load(tables / NAME)], "ppo", settings="rollout128", num_seeds=3)
+    results = Results.made(tmp_path / "r")
+    (task,) = grid.tasks([load(tables / NAME)], "ppo", settings="rollout128", num_seeds=3)
     for expected in ([0, 1, 2], [1, 2], [2]):
         with pytest.raises(KeyboardInterrupt):
             experiment.run_task(task, results)
@@ -138,12 +140,12 @@ def test_an_exploration_policy_makes_other_rows(
     for name, is_new in (("forward", True), ("turning", True), ("equal", False), ("forward", False)):
         assert train(tables, tmp_path / "r", *arguments, "--exploration-policy", str(tmp_path / f"{name}.npy")) == 0
         assert ("1 of 1 rows are there already" in capsys.readouterr().err) != is_new  # equal shares: as without
-    rows = {row["setting"]: row for row in Results(tmp_path / "r").rows()}
+    rows = {row.setting: row for row in Results(tmp_path / "r").rows()}
     assert len(rows) == len(list(Results(tmp_path / "r").rows())) == 3
-    policies = {setting: row["hyperparameters"].get("exploration_policy") for setting, row in rows.items()}
+    policies = {setting: row.hyperparameters.get("exploration_policy") for setting, row in rows.items()}
     assert policies.pop("k1") is None
     assert all(setting == f"k1-policy-{policy[:8]}" for setting, policy in policies.items() if policy)
-    starts = [row["learning_curve"][0][1] for row in rows.values()]
+    starts = [row.learning_curve[0][1] for row in rows.values()]
     assert len(set(starts)) == 3  # each policy has an expected return of its own
 
 
@@ -190,7 +192,7 @@ def test_what_is_given_reaches_the_learner(
         np.testing.assert_array_equal(given["initial"], network.from_torch(parameters))
     if algorithm == "dqn":
         np.testing.assert_allclose(given["exploration_policy"].row(5, 7), [0.1, 0.1, 0.8])
-    settings = sorted(row["setting"] for row in Results(tmp_path / "r").rows())
+    settings = sorted(row.setting for row in Results(tmp_path / "r").rows())
     assert settings[0] == setting
     assert settings[1].startswith(f"{setting}-policy-" if algorithm == "dqn" else f"{setting}-initial-")
 
@@ -240,7 +242,7 @@ def test_tensorboard_shows_the_learning_curve(
     pytest.importorskip("torch")
     pytest.importorskip("torch")
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    monkeypatch.setattr(experiment.sweep, "EVALUATION_INTERVAL", 1000)
+    monkeypatch.setattr(sweep, "EVALUATION_INTERVAL", 1000)
     arguments = ("--algo", "ppo", "--settings", "rollout128", "--seeds", "1", "--steps", "3000")
     assert train(tables, tmp_path / "r", *arguments, "--tensorboard", str(tmp_path / "board")) == 0
     (row,) = Results(tmp_path / "r").rows()
@@ -249,9 +251,9 @@ def test_tensorboard_shows_the_learning_curve(
     events = accumulator.EventAccumulator(str(folder))
     events.Reload()
     shown = {tag: [(event.step, event.value) for event in events.Scalars(tag)] for tag in events.Tags()["scalars"]}
-    assert [step for step, _, _ in row["learning_curve"]] == [1000, 2000, 3000][: len(row["learning_curve"])]
-    assert shown["return/greedy"] == [(step, greedy) for step, greedy, _ in row["learning_curve"]]
-    trained = [(step, pytest.approx(mean)) for step, _, mean in row["learning_curve"] if mean is not None]
+    assert [step for step, _, _ in row.learning_curve] == [1000, 2000, 3000][: len(row.learning_curve)]
+    assert shown["return/greedy"] == [(step, greedy) for step, greedy, _ in row.learning_curve]
+    trained = [(step, pytest.approx(mean)) for step, _, mean in row.learning_curve if mean is not None]
     assert trained
     assert shown["return/training"] == trained
 

@@ -6,17 +6,20 @@ import math
 from typing import Any
 
 import pytest
-from evaluation_data import row
+from evaluation_data import row as made_row
+from evaluation_data import row_record as row
 
 from efhorizon.errors import StoreError
-from efhorizon.evaluation.runs import check_row, mdp_of, practice, selected_rows
+from efhorizon.evaluation.runs import mdp_of, practice, selected_rows
+from efhorizon.study.decode import plain, record_of
+from efhorizon.study.records import Row
 
 INF = math.inf
 
 
-def selected(rows: list[dict[str, Any]], **fingerprints: str | None) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+def selected(rows: list[Row], **fingerprints: str | None) -> tuple[list[Row], tuple[str, ...]]:
     selection = selected_rows(rows, fingerprints or {"a": "f1"})
-    return [dict(each) for group in selection.rows.values() for each in group], selection.notes
+    return [each for group in selection.rows.values() for each in group], selection.notes
 
 
 def test_median_over_seeds_and_least_over_settings() -> None:
@@ -59,12 +62,12 @@ def test_repeated_runs_count_once_whatever_their_order() -> None:
     assert selected([old, longer, new])[0] == [longer]
     same = [row("a", sample_complexity=value, steps=10) for value in (5, 6)]
     assert selected(same)[0] == selected(same[::-1])[0]
-    other_seed = row("a", seed=1, provenance=old["provenance"])
+    other_seed = row("a", seed=1, provenance=plain(old.provenance))
     assert selected([old, other_seed]) == ([old, other_seed], ())
 
 
 def test_versions_of_a_setting_are_never_mixed() -> None:
-    def version(made: str, *complexities: int) -> list[dict[str, Any]]:
+    def version(made: str, *complexities: int) -> list[Row]:
         provenance = {"table_fingerprint": "f1", "efhorizon": "1.0", "code": made, "made": made}
         return [
             row("a", seed=seed, sample_complexity=value, steps=value, provenance=provenance)
@@ -83,7 +86,7 @@ def test_a_setting_that_is_still_being_run_does_not_count() -> None:
     assert found == whole
     assert notes == ("1 row of settings with fewer seeds than others, so unfinished: left out",)
     more = [row("a", setting="fourth", seed=seed) for seed in range(5)]
-    assert selected([*whole, *more])[0] == sorted([*whole, *more], key=lambda each: each["setting"])
+    assert selected([*whole, *more])[0] == sorted([*whole, *more], key=lambda each: each.setting)
 
 
 def test_what_had_another_budget_may_have_fewer_seeds() -> None:
@@ -107,7 +110,7 @@ def test_the_table_backend_goes_first() -> None:
     dqn = row("a", "dqn", backend="sb3")
     found, (note,) = selected([table, dqn])
     assert found == [dqn, table]
-    assert note == "1 row by Stable-Baselines3, for want of others"
+    assert note == "1 row by Stable-Baselines3, since there are no others"
 
 
 def test_runs_from_a_given_start_are_of_another_mdp() -> None:
@@ -118,23 +121,41 @@ def test_runs_from_a_given_start_are_of_another_mdp() -> None:
     assert mdp_of(row("a@human"), ["a", "a@human"]) == "a@human"
     assert mdp_of(row("a@human", hyperparameters={"initial": "ff"}), ["a", "a@human"]) == "a@human"
     found, _ = selected([started, row("a", seed=1)])
-    assert [each["seed"] for each in found] == [1]
+    assert [each.seed for each in found] == [1]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"id": 3}, "id must be a text, not 3"),
-        ({"seed": "0"}, "seed must be a whole number of at least 0, not '0'"),
-        ({"sample_complexity": 1.5}, "sample_complexity must be a whole number"),
-        ({"steps": None}, "steps must be a whole number"),
-        ({"final_return": math.nan}, "final_return must be a number, not nan"),
-        ({"protocol": {}}, "protocol: max_steps must be a whole number of at least 1, not None"),
-        ({"protocol": None}, "protocol must be an object"),
-        ({"provenance": []}, "provenance must be an object"),
+        ({"seed": "0"}, "seed must be a whole number, not '0'"),
+        ({"seed": -1}, "seed must be a whole number of at least 0, not -1"),
+        ({"sample_complexity": 1.5}, "sample_complexity must be a whole number, not 1.5"),
+        ({"steps": None}, "steps must be a whole number, not None"),
+        ({"final_return": math.nan}, "final_return must be a finite number, not nan"),
+        ({"optimal_return": "ten"}, "optimal_return must be a number, not 'ten'"),
+        ({"protocol": {}}, "protocol: max_steps is missing"),
+        ({"protocol": {"max_steps": 0}}, "protocol: max_steps must be a whole number of at least 1, not 0"),
+        ({"protocol": None}, "protocol must be an object, not None"),
+        ({"provenance": []}, "provenance must be an object, not []"),
+        ({"provenance": {"packages": {"numpy": 1}}}, "provenance: packages: numpy must be a text, not 1"),
+        ({"mood": "good"}, "a field that this version of efhorizon does not know: mood"),
     ],
 )
 def test_what_is_no_row_is_refused(changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(StoreError, match=message) as caught:
-        check_row(row("a", **changes), "x.json")
-    assert str(caught.value).startswith("x.json: ")
+    with pytest.raises(StoreError) as caught:
+        record_of(made_row("a", **changes), Row, "x.json")
+    assert str(caught.value) == f"x.json: {message}"
+
+
+@pytest.mark.parametrize(
+    "curve", ["text", None, [[1]], [["a", 2, 3]], [[1, math.nan, 3]], [[1, None, 3]], [{"step": 1}], [3], [[0.5, 1, 2]]]
+)
+def test_a_learning_curve_that_is_none_is_refused(curve: object) -> None:
+    with pytest.raises(StoreError, match=r"x.json: .*learning.curve"):
+        record_of(made_row("a", learning_curve=curve), Row, "x.json")
+
+
+def test_points_of_different_lengths_are_no_curve() -> None:
+    with pytest.raises(StoreError, match="a timestep and two, or three, numbers"):
+        record_of(made_row("a", learning_curve=[[1, 2.0, 3.0], [1, 2.0, 3.0, 4.0]]), Row, "x.json")

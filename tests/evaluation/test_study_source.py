@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluation_data import analysis, published_file, results_directory, row
+from evaluation_data import analysis, published_file, results_directory, row, unfinished_figures
 
 from efhorizon.bounds.analysis import analyze
 from efhorizon.bounds.examples import delayed_rewards, sparse_rewards
@@ -18,6 +18,8 @@ from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data
 from efhorizon.evaluation.summary_csv import read_summaries, write_summaries
 from efhorizon.evaluation.tables import all_tables
+from efhorizon.study.records import PlanRecord, StudyRecord
+from efhorizon.study.results import Results
 
 INF = math.inf
 
@@ -76,7 +78,7 @@ def test_shaped_and_exploring_mdps(tmp_path: Path) -> None:
 
 def test_unfinished_analyses_are_left_out_and_named(tmp_path: Path) -> None:
     unfinished = analysis("u")
-    unfinished["analysis"] = {"complete": False, "num_states": [10, None]}
+    unfinished["analysis"] = unfinished_figures()
     data = study_data(results_directory(tmp_path / "results", [analysis("a"), unfinished], [row("u"), row("z")]))
     assert [each.name for each in data.summaries] == ["a"]
     assert set(data.analyses) == {"a", "u"}
@@ -86,14 +88,14 @@ def test_unfinished_analyses_are_left_out_and_named(tmp_path: Path) -> None:
     )
 
 
-def test_mdps_that_pay_the_same_whatever_is_done_are_left_out_and_named(tmp_path: Path) -> None:
+def test_mdps_with_nothing_to_learn_are_left_out_and_named(tmp_path: Path) -> None:
     same = analysis("s")
     same["analysis"]["worst_return"] = same["analysis"]["optimal_return"]
     data = study_data(results_directory(tmp_path / "results", [analysis("a"), same], [row("a"), row("s")]))
     assert [each.name for each in data.summaries] == ["a"]
     assert set(data.analyses) == {"a", "s"}
     assert data.notes[0] == (
-        "tables that pay the same whatever is done, so that there is nothing to learn, are left out: s"
+        "tables in which every action sequence earns the same, so that there is nothing to learn, are left out: s"
     )
 
 
@@ -163,10 +165,14 @@ def test_bad_results_are_refused(tmp_path: Path, file: str, text: str, message: 
     ("changes", "message"),
     [
         ({"horizon": 0}, "analysis: horizon must be a whole number of at least 1, not 0"),
-        ({"num_states": 2.5}, "num_states must be a whole number"),
-        ({"sample_complexity": {"ucb": "many"}}, "sample_complexity: ucb must be a number, not 'many'"),
-        ({"effective_horizon": None}, "effective_horizon must be an object"),
-        ({"min_k": True}, "min_k must be a whole number"),
+        ({"num_states": 2.5}, "analysis: num_states must be a whole number, not 2.5"),
+        (
+            {"sample_complexity": {"a": 1, "ucb": "many"}},
+            "analysis: sample_complexity: ucb must be a number, not 'many'",
+        ),
+        ({"effective_horizon": None}, "analysis: effective_horizon must be an object, not None"),
+        ({"min_k": True}, "analysis: min_k must be a whole number, not True"),
+        ({"mood": 1}, "analysis: a field that this version of efhorizon does not know: mood"),
     ],
 )
 def test_bad_figures_are_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -193,5 +199,6 @@ def test_a_folder_with_a_summary_is_read(tmp_path: Path) -> None:
 def test_the_note_of_a_study_is_passed_on(tmp_path: Path) -> None:
     folder = results_directory(tmp_path / "results", [analysis("a")], [])
     assert study_data(folder).notes == ()
-    (folder / "study.json").write_text(json.dumps({"plan": {"note": "a small budget"}}))
+    plan = PlanRecord(names=["a"], runs=[], max_k=3, max_states=None, max_minutes=None, note="a small budget")
+    Results(folder).write_study(StudyRecord(efhorizon="1.0", plan=plan, outcomes=[]))
     assert study_data(folder).notes == ("a small budget",)

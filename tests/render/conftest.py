@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from synthetic_study import HOSTILE, Shape, write_study
 
-from efhorizon.render.html.site import Report, write_report
+from efhorizon.render.html.site import WrittenReport, write_report
 
 
 @pytest.fixture(scope="session")
@@ -17,5 +17,5 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> Report:
+def report(study: Path, tmp_path_factory: pytest.TempPathFactory) -> WrittenReport:
     return write_report(study, tmp_path_factory.mktemp("site") / "report", num_resamples=50)

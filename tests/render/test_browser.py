@@ -13,7 +13,7 @@ import pytest
 from synthetic_study import HOSTILE, Shape, write_study
 
 from efhorizon.render.html.names import page_link
-from efhorizon.render.html.site import Report, write_report
+from efhorizon.render.html.site import WrittenReport, write_report
 
 CHROMIUM = shutil.which("chromium")
 if CHROMIUM is None:
@@ -62,11 +62,11 @@ def watched(browser: Any, **options: Any) -> Iterator[Any]:
     assert trouble == []
 
 
-def opened(page: Any, report: Report, name: str) -> None:
+def opened(page: Any, report: WrittenReport, name: str) -> None:
     page.goto((report.path / name).as_uri())
 
 
-def test_front_page(browser: Any, report: Report) -> None:
+def test_front_page(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, "index.html")
         assert page.get_by_role("heading", level=1).inner_text() == "How hard is this environment for deep RL, and why?"
@@ -75,7 +75,7 @@ def test_front_page(browser: Any, report: Report) -> None:
         assert points.count() == 15
 
 
-def test_hover_names_the_mdp_and_a_click_opens_it(browser: Any, report: Report) -> None:
+def test_hover_names_the_mdp_and_a_click_opens_it(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, "index.html")
         tip = page.locator(".tip")
@@ -95,7 +95,7 @@ def test_hover_names_the_mdp_and_a_click_opens_it(browser: Any, report: Report) 
         assert page.get_by_role("heading", level=1).inner_text() == name
 
 
-def test_charts_can_be_walked_with_the_keyboard(browser: Any, report: Report) -> None:
+def test_charts_can_be_walked_with_the_keyboard(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, "index.html")
         points = page.locator(".scatters:visible figure.large .point")
@@ -107,7 +107,7 @@ def test_charts_can_be_walked_with_the_keyboard(browser: Any, report: Report) ->
         assert stops.count() == 1
 
 
-def test_the_switch_shows_the_other_algorithm(browser: Any, report: Report) -> None:
+def test_the_switch_shows_the_other_algorithm(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, "index.html")
         ppo, dqn = page.locator("[data-shown-for='ppo']"), page.locator("[data-shown-for='dqn']")
@@ -125,7 +125,7 @@ def column(page: Any, title: str) -> list[str]:
     return [cell.get_attribute("data-value") or cell.inner_text() for cell in cells.all()]
 
 
-def test_sorting(browser: Any, report: Report) -> None:
+def test_sorting(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, "mdps.html")
         button = page.locator("table.mdps thead").get_by_role("button", name="states")
@@ -141,7 +141,7 @@ def test_sorting(browser: Any, report: Report) -> None:
         assert head.get_attribute("aria-sort") == "descending"
 
 
-def test_missing_values_are_last_and_unsolved_mdps_after_solved_ones(browser: Any, report: Report) -> None:
+def test_missing_values_are_last_and_unsolved_mdps_after_solved_ones(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, "mdps.html")
         for presses in (1, 2):
@@ -154,7 +154,7 @@ def test_missing_values_are_last_and_unsolved_mdps_after_solved_ones(browser: An
         assert values == sorted(values)
 
 
-def test_filtering(browser: Any, report: Report) -> None:
+def test_filtering(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, "mdps.html")
         shown = page.locator(".filters output")
@@ -168,7 +168,7 @@ def test_filtering(browser: Any, report: Report) -> None:
         assert set(column(page, "suite")) == {"Atari"}
 
 
-def test_a_page_of_an_mdp(browser: Any, report: Report) -> None:
+def test_a_page_of_an_mdp(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, page_link("maze_easy_l1_30_fs1"))
         assert page.locator("[data-part='why']").inner_text().startswith("The effective horizon is")
@@ -178,7 +178,7 @@ def test_a_page_of_an_mdp(browser: Any, report: Report) -> None:
         assert page.locator("svg.chart .curve.algorithm-ppo").count() == 2  # in the legend and in the chart
 
 
-def test_the_player(browser: Any, report: Report) -> None:
+def test_the_player(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, page_link("maze_easy_l1_30_fs1"))
         part = {name: page.locator(f".player [data-part='{name}']") for name in ("time", "action", "return", "slider")}
@@ -196,7 +196,7 @@ def test_the_player(browser: Any, report: Report) -> None:
         assert part["time"].inner_text() == "7 of 8"
 
 
-def test_the_player_plays(browser: Any, report: Report) -> None:
+def test_the_player_plays(browser: Any, report: WrittenReport) -> None:
     with watched(browser, reduced_motion="no-preference") as page:
         opened(page, report, page_link("maze_easy_l1_30_fs1"))
         page.locator(".player").scroll_into_view_if_needed()
@@ -212,7 +212,7 @@ def ground(page: Any) -> str:
     return colour
 
 
-def test_dark_and_light(browser: Any, report: Report) -> None:
+def test_dark_and_light(browser: Any, report: WrittenReport) -> None:
     with watched(browser, color_scheme="dark") as page:
         opened(page, report, "index.html")
         assert ground(page) == "rgb(19, 21, 24)"
@@ -226,7 +226,7 @@ def test_dark_and_light(browser: Any, report: Report) -> None:
 
 
 @pytest.mark.parametrize("name", ["index.html", "mdps.html", "data.html", "reproduce.html", "mdp", "hostile"])
-def test_a_phone_needs_no_sideways_scrolling(browser: Any, report: Report, name: str) -> None:
+def test_a_phone_needs_no_sideways_scrolling(browser: Any, report: WrittenReport, name: str) -> None:
     name = {"mdp": page_link("maze_easy_l1_30_fs1"), "hostile": page_link(HOSTILE)}.get(name, name)
     with watched(browser, viewport=PHONE) as page:
         opened(page, report, name)
@@ -235,7 +235,7 @@ def test_a_phone_needs_no_sideways_scrolling(browser: Any, report: Report, name:
         assert page.evaluate("document.documentElement.scrollWidth") == 375
 
 
-def test_wide_tables_scroll_in_their_own_box(browser: Any, report: Report) -> None:
+def test_wide_tables_scroll_in_their_own_box(browser: Any, report: WrittenReport) -> None:
     with watched(browser, viewport=PHONE) as page:
         opened(page, report, "mdps.html")
         box = page.locator(".scroll")
@@ -244,7 +244,7 @@ def test_wide_tables_scroll_in_their_own_box(browser: Any, report: Report) -> No
         assert box.evaluate("each => each.scrollLeft") == 200
 
 
-def test_a_hostile_name_stays_a_name(browser: Any, report: Report) -> None:
+def test_a_hostile_name_stays_a_name(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         opened(page, report, page_link(HOSTILE))
         assert page.get_by_role("heading", level=1).inner_text() == HOSTILE
@@ -254,7 +254,7 @@ def test_a_hostile_name_stays_a_name(browser: Any, report: Report) -> None:
         assert page.get_by_role("heading", level=1).inner_text() == HOSTILE
 
 
-def test_the_policy_forbids_inline_code_and_other_hosts(browser: Any, report: Report) -> None:
+def test_the_policy_forbids_inline_code_and_other_hosts(browser: Any, report: WrittenReport) -> None:
     context = browser.new_context()
     page = context.new_page()
     answered: list[str] = []
@@ -279,7 +279,7 @@ def test_the_policy_forbids_inline_code_and_other_hosts(browser: Any, report: Re
     assert all(url.startswith("file:") for url in answered)
 
 
-def test_without_scripts_all_is_there(browser: Any, report: Report) -> None:
+def test_without_scripts_all_is_there(browser: Any, report: WrittenReport) -> None:
     with watched(browser, java_script_enabled=False) as page:
         opened(page, report, "index.html")
         assert page.locator(".scatters").count() == 2
@@ -300,7 +300,7 @@ def test_a_study_without_anything_but_analyses(browser: Any, tmp_path: Path) -> 
             assert page.get_by_role("heading", level=1).is_visible()
 
 
-def test_figures_open_on_their_own(browser: Any, report: Report) -> None:
+def test_figures_open_on_their_own(browser: Any, report: WrittenReport) -> None:
     with watched(browser) as page:
         for path in sorted((report.path / "figures").glob("*.svg"))[:3]:
             page.goto(path.as_uri())

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import copy
+import json
 from typing import Any
 
 import numpy as np
 from synthetic_study import Shape, analysis, rows
 
-from efhorizon.render.html.analysis import analysis_of
-from efhorizon.render.html.entries import Entry
+from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.learning import settings_of
 from efhorizon.render.html.mdp_practice import commands
+from efhorizon.study.analysis_record import decoded_analysis
+from efhorizon.study.decode import record_of
+from efhorizon.study.records import Row
 
 NAME = "game0_10_fs30"
 
 
-def entry(content: dict[str, Any], runs: list[dict[str, Any]]) -> Entry:
-    return Entry(NAME, "atari", None, analysis_of(NAME, content), tuple(settings_of(runs)))
+def entry(content: dict[str, Any], runs: list[dict[str, Any]]) -> MdpEntry:
+    analysis = decoded_analysis(json.dumps(content), NAME)
+    return MdpEntry(NAME, "atari", None, analysis, tuple(settings_of(record_of(run, Row, NAME) for run in runs)))
 
 
 def study() -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -47,4 +51,4 @@ def test_a_larger_k_of_gorp() -> None:
 
 
 def test_without_an_analysis() -> None:
-    assert f"efhorizon analyze {NAME}" in commands(Entry(NAME, "atari", None, None, ()))
+    assert f"efhorizon analyze {NAME}" in commands(MdpEntry(NAME, "atari", None, None, ()))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
+from evaluation_data import unfinished_figures
 from synthetic_study import analysis as made
 
-from efhorizon.render.html.analysis import Analysis, analysis_of
 from efhorizon.render.html.explanations import horizon_text, undecided, why_hard, witness
+from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
 
 
 @pytest.fixture
@@ -40,8 +42,8 @@ def content() -> dict[str, Any]:
     return content
 
 
-def read(content: dict[str, Any]) -> Analysis:
-    return analysis_of("freeway_10_fs30", content)
+def read(content: dict[str, Any]) -> AnyAnalysis:
+    return decoded_analysis(json.dumps(content), "freeway.json")
 
 
 def test_why_freeway_is_as_hard_as_it_is(content: dict[str, Any]) -> None:
@@ -101,7 +103,7 @@ def test_an_upper_bound_is_called_one(content: dict[str, Any]) -> None:
     assert "is at most 3.63" in verdict
     assert "beyond the 5M" in verdict
     assert "takes 2 steps of planning" in planning
-    assert horizon_text(read(content)) == "≤ 3.63"
+    assert horizon_text(read(content).figures) == "≤ 3.63"
 
 
 def test_no_bound_at_all(content: dict[str, Any]) -> None:
@@ -109,7 +111,7 @@ def test_no_bound_at_all(content: dict[str, Any]) -> None:
     content["analysis"]["sample_complexity"]["effective_horizon"] = None
     content["analysis"]["reasons"]["effective_horizon"] = "not 1-QVI-solvable"
     assert why_hard(read(content))[0] == "The effective horizon is not known: not 1-QVI-solvable."
-    assert horizon_text(read(content)) == "unknown"
+    assert horizon_text(read(content).figures) == "unknown"
 
 
 def test_nothing_to_learn(content: dict[str, Any]) -> None:
@@ -124,30 +126,30 @@ def test_all_actions_alike_say_nothing_of_a_gap(content: dict[str, Any]) -> None
 
 
 def test_unfinished(content: dict[str, Any]) -> None:
-    content["analysis"]["complete"] = False
+    content["analysis"] = unfinished_figures()
     (sentence,) = why_hard(read(content))
     assert "interval" in sentence
 
 
 def test_witnesses(content: dict[str, Any]) -> None:
-    analysis = read(content)
-    assert witness("ucb", analysis) == "197 states can be reached before the horizon, 3 actions in each"
-    assert witness("worst_case", analysis) == "half of all 3¹⁰ action sequences are tried"
-    assert witness("goal", analysis) == "not a goal MDP"
-    assert witness("epw", analysis).startswith("planning 6 steps ahead")
-    assert "between 6,822 and 139,257 episodes" in witness("covering_length", analysis)
-    assert witness("effective_horizon", analysis) == (
+    figures = read(content).figures
+    assert witness("ucb", figures) == "197 states can be reached before the horizon, 3 actions in each"
+    assert witness("worst_case", figures) == "half of all 3¹⁰ action sequences are tried"
+    assert witness("goal", figures) == "not a goal MDP"
+    assert witness("epw", figures).startswith("planning 6 steps ahead")
+    assert "between 6,822 and 139,257 episodes" in witness("covering_length", figures)
+    assert witness("effective_horizon", figures) == (
         "k = 1, m = 18; GORP first errs most often in state 9 at time 3 (chance 0.22)"
     )
-    assert witness("mine", analysis) == ""
+    assert witness("mine", figures) == ""
 
 
 def test_why_no_state_is_named(content: dict[str, Any]) -> None:
     reason = "Theorem 5.4 needs nonnegative rewards, and there is a reward of -0.2"
     given = content["analysis"]
     given |= {"theorem_states": {}}
-    assert undecided(analysis_of("f", content)) == "No state decides: no gap between actions limits this MDP."
+    assert undecided(read(content).figures) == "No state decides: no gap between actions limits this MDP."
     for entry in given["effective_horizon"]["by_k"].values():
         entry |= {"theorem_m": None, "theorem_reason": reason}
-    assert undecided(analysis_of("f", content)) == f"No state can be named: {reason}."
-    assert witness("effective_horizon_simple", analysis_of("f", content)) == reason
+    assert undecided(read(content).figures) == f"No state can be named: {reason}."
+    assert witness("effective_horizon_simple", read(content).figures) == reason

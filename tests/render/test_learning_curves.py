@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
+from evaluation_data import row_record
 
-from efhorizon.errors import StoreError
 from efhorizon.render.html.learning import Curve, best_settings, settings_of, thinned
+from efhorizon.study.records import Row
 
 
 def row(
@@ -20,16 +20,16 @@ def row(
     seed: int = 0,
     sample_complexity: int | None = None,
     optimal_return: float = 10.0,
-) -> dict[str, Any]:
-    return {
-        "id": "mdp",
-        "algorithm": algorithm,
-        "setting": setting,
-        "seed": seed,
-        "sample_complexity": sample_complexity,
-        "optimal_return": optimal_return,
-        "learning_curve": curve,
-    }
+) -> Row:
+    return row_record(
+        "mdp",
+        algorithm,
+        setting=setting,
+        seed=seed,
+        sample_complexity=sample_complexity,
+        optimal_return=optimal_return,
+        learning_curve=curve,
+    )
 
 
 def test_median_and_range_over_seeds() -> None:
@@ -126,17 +126,3 @@ def test_a_short_curve_is_left_alone() -> None:
     steps = np.arange(10.0)
     curve = Curve("ppo", "a", 1, steps, steps, steps, steps)
     assert thinned(curve, max_points=10) is curve
-
-
-@pytest.mark.parametrize(
-    "curve", ["text", None, [[1]], [["a", 2, 3]], [[1, math.nan, 3]], [[1, None, 3]], [{"step": 1}], [3]]
-)
-def test_a_curve_that_is_none(curve: Any) -> None:
-    with pytest.raises(StoreError, match=r"mdp, ppo, a, seed 0: .*learning curve"):
-        settings_of([row(curve)])
-
-
-def test_an_optimal_return_that_is_none() -> None:
-    broken = row([[10, 10, None]], sample_complexity=10) | {"optimal_return": "ten"}
-    with pytest.raises(StoreError, match="optimal_return"):
-        settings_of([broken])

@@ -148,6 +148,7 @@ def test_lists_say_how_each_table_was_checked(export: Path, published: Path) -> 
             continue
         (line,) = (line for line in section if line.startswith(f"| {name} |"))
         cells = [cell.strip() for cell in line.split("|")[2:5]]
-        table, verification = content["table"], content["table"]["verification"]
-        assert cells[0] == f"{table['num_raw_states']:,}"
-        assert cells[1:] == [f"{verification[what]:,}" for what in ("episodes", "steps")]
+        assert content.table is not None
+        assert content.table.verification is not None
+        verification = content.table.verification
+        assert cells == [f"{n:,}" for n in (content.table.num_raw_states, verification.episodes, verification.steps)]

@@ -17,7 +17,7 @@ from synthetic_study import Shape, write_study
 from efhorizon import cli
 from efhorizon.commands.serve import report_server
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.render.html.site import Report
+from efhorizon.render.html.site import WrittenReport
 
 
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,7 +72,7 @@ def test_report_on_what_is_no_study_is_one_line(what: str, tmp_path: Path, capsy
 
 
 @pytest.fixture
-def server(report: Report) -> Iterator[ThreadingHTTPServer]:
+def server(report: WrittenReport) -> Iterator[ThreadingHTTPServer]:
     running = report_server(report.path, 0)
     thread = threading.Thread(target=running.serve_forever, args=(0.02,))
     thread.start()
@@ -91,7 +91,7 @@ def answer(server: ThreadingHTTPServer, path: str, host: str | None = None) -> t
     return response.status, response.read(), dict(response.getheaders())
 
 
-def test_serve_gives_the_pages_of_the_report(server: ThreadingHTTPServer, report: Report) -> None:
+def test_serve_gives_the_pages_of_the_report(server: ThreadingHTTPServer, report: WrittenReport) -> None:
     status, body, headers = answer(server, "/")
     assert (status, body) == (200, report.index.read_bytes())
     assert headers["X-Content-Type-Options"] == "nosniff"
@@ -117,14 +117,14 @@ def test_serve_knows_this_machine_by_two_names(server: ThreadingHTTPServer) -> N
         assert answer(server, "/", host)[0] == 200
 
 
-def test_serve_refuses_what_is_no_report(tmp_path: Path, report: Report) -> None:
+def test_serve_refuses_what_is_no_report(tmp_path: Path, report: WrittenReport) -> None:
     with pytest.raises(StoreError, match="not a report"):
         report_server(tmp_path, 0)
     with pytest.raises(EfhorizonError, match="--port must be"):
         report_server(report.path, 70_000)
 
 
-def test_serve_says_that_a_port_is_taken(report: Report) -> None:
+def test_serve_says_that_a_port_is_taken(report: WrittenReport) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -17,7 +17,7 @@ from synthetic_study import HOSTILE, Shape, analysis, write_study
 from efhorizon.errors import StoreError
 from efhorizon.render.html import site
 from efhorizon.render.html.names import page_link, slug
-from efhorizon.render.html.site import Report, write_report
+from efhorizon.render.html.site import WrittenReport, write_report
 
 FEW = {"num_resamples": 20}
 
@@ -45,11 +45,11 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.words).split())
 
 
-def pages(report: Report) -> dict[str, Page]:
+def pages(report: WrittenReport) -> dict[str, Page]:
     return {str(path.relative_to(report.path)): Page(path) for path in sorted(report.path.rglob("*.html"))}
 
 
-def test_every_mdp_has_a_page_and_a_line(report: Report, study: Path) -> None:
+def test_every_mdp_has_a_page_and_a_line(report: WrittenReport, study: Path) -> None:
     found = pages(report)
     assert report.num_mdps == 15
     assert len([name for name in found if name.startswith("mdps/")]) == 15
@@ -57,7 +57,7 @@ def test_every_mdp_has_a_page_and_a_line(report: Report, study: Path) -> None:
     assert len(rows) == 15
 
 
-def test_every_link_and_picture_is_there(report: Report) -> None:
+def test_every_link_and_picture_is_there(report: WrittenReport) -> None:
     for name, page in pages(report).items():
         for _, attributes in page.tags:
             for target in (attributes.get("href"), attributes.get("src")):
@@ -67,7 +67,7 @@ def test_every_link_and_picture_is_there(report: Report) -> None:
                 assert (report.path / name).parent.joinpath(unquote(target)).is_file(), f"{name}: {target}"
 
 
-def test_nothing_is_executed_but_our_own_files(report: Report) -> None:
+def test_nothing_is_executed_but_our_own_files(report: WrittenReport) -> None:
     for name, page in pages(report).items():
         for tag, attributes in page.tags:
             assert tag not in ("iframe", "object", "embed", "base", "style")
@@ -79,7 +79,7 @@ def test_nothing_is_executed_but_our_own_files(report: Report) -> None:
         assert "unsafe" not in policies[0]
 
 
-def test_a_hostile_name_is_only_text(report: Report) -> None:
+def test_a_hostile_name_is_only_text(report: WrittenReport) -> None:
     page = Page(report.path / page_link(HOSTILE))
     assert HOSTILE in "".join(page.words)
     for path in report.path.rglob("*"):
@@ -87,14 +87,14 @@ def test_a_hostile_name_is_only_text(report: Report) -> None:
             assert "<script>alert" not in path.read_text(encoding="utf-8")
 
 
-def test_headings_go_down_one_level_at_a_time(report: Report) -> None:
+def test_headings_go_down_one_level_at_a_time(report: WrittenReport) -> None:
     for name, page in pages(report).items():
         assert page.headings[0] == 1, name
         assert page.headings.count(1) == 1, name
         assert all(after <= before + 1 for before, after in zip(page.headings, page.headings[1:], strict=False)), name
 
 
-def test_pictures_have_alternative_texts(report: Report) -> None:
+def test_pictures_have_alternative_texts(report: WrittenReport) -> None:
     for name, page in pages(report).items():
         for tag, attributes in page.tags:
             assert tag != "img" or "alt" in attributes, name
@@ -102,7 +102,7 @@ def test_pictures_have_alternative_texts(report: Report) -> None:
             assert not is_chart or attributes.get("aria-label"), name
 
 
-def test_the_front_page_has_the_papers_numbers(report: Report) -> None:
+def test_the_front_page_has_the_papers_numbers(report: WrittenReport) -> None:
     text = pages(report)["index.html"].text
     assert "paper: 155" in text
     assert "paper: 95 of 155" in text
@@ -121,7 +121,7 @@ def test_a_page_of_a_published_mdp_has_the_authors_numbers(tmp_path: Path) -> No
     assert "paper 11,100" in text
 
 
-def test_downloads_are_complete(report: Report) -> None:
+def test_downloads_are_complete(report: WrittenReport) -> None:
     with (report.path / "data" / "summary.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == 15
@@ -131,14 +131,14 @@ def test_downloads_are_complete(report: Report) -> None:
     assert parquet.read_metadata(report.path / "data" / "runs.parquet").num_rows == 15 * (2 * 2 * 3 + 3)
 
 
-def test_figures_are_files_of_their_own(report: Report) -> None:
+def test_figures_are_files_of_their_own(report: WrittenReport) -> None:
     figures = list((report.path / "figures").glob("*.svg"))
     assert f"{slug('effective_horizon')}-ppo.svg" in {path.name for path in figures}
     assert "min-k.svg" in {path.name for path in figures}
     assert all("<a " not in path.read_text(encoding="utf-8") for path in figures)
 
 
-def test_the_same_study_gives_the_same_pages(study: Path, report: Report, tmp_path: Path) -> None:
+def test_the_same_study_gives_the_same_pages(study: Path, report: WrittenReport, tmp_path: Path) -> None:
     again = write_report(study, tmp_path / "again", num_resamples=50)
     for path in report.path.rglob("*"):
         if path.is_file() and path.suffix != ".parquet":
@@ -232,7 +232,7 @@ def _make_unfinished(content: dict[str, Any]) -> None:
     content["deciding"] = None
 
 
-def test_a_summary_alone(report: Report, tmp_path: Path) -> None:
+def test_a_summary_alone(report: WrittenReport, tmp_path: Path) -> None:
     other = write_report(report.path / "data" / "summary.csv", tmp_path / "report", **FEW)
     found = pages(other)
     assert other.num_mdps == 15
@@ -240,7 +240,7 @@ def test_a_summary_alone(report: Report, tmp_path: Path) -> None:
     assert "paper 0.81" in found["index.html"].text
 
 
-def test_an_export(report: Report, tmp_path: Path) -> None:
+def test_an_export(report: WrittenReport, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", exc_type=ImportError)
     other = write_report(report.path / "data", tmp_path / "report", num_resamples=50)
     assert (

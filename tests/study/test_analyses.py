@@ -8,22 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from toy_mdps import random_mdp
 
 from efhorizon import InvalidTableError, StoreError, TabularMDP, catalog
+from efhorizon.bounds.analysis import analyze
 from efhorizon.bounds.registry import sample_complexity_bound, unregister
 from efhorizon.io.png import encoded_png
 from efhorizon.planning.problem import problem
-from efhorizon.study.analyses import (
-    MAX_BINS,
-    _histogram,
-    analysis_path,
-    analysis_record,
-    current_analysis,
-    picture_names,
-    read_analysis,
-    write_analysis,
-)
+from efhorizon.study.analyses import MAX_BINS, _histogram, analysis_record, current_analysis, write_analysis
+from efhorizon.study.analysis_record import DecidingState, ReturnHistogram, decoded_analysis
+from efhorizon.study.decode import plain
+from efhorizon.study.results import Results
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites import minigrid, procgen
 from efhorizon.suites.action_names import action_names
@@ -101,8 +97,10 @@ def test_wide_frames_lose_whole_pixels() -> None:
 
 
 def test_a_record_has_what_the_contract_says() -> None:
-    content, pictures = analysis_record(corridor(num_states_raw=9), max_k=2, build_seconds=1.5)
-    assert json.loads(json.dumps(content, allow_nan=False)) == content
+    record, pictures = analysis_record(corridor(num_states_raw=9), max_k=2, build_seconds=1.5)
+    content = plain(record)
+    assert decoded_analysis(json.dumps(content, allow_nan=False), "corridor.json") == record
+    assert list(content)[:5] == ["format", "format_version", "id", "suite", "game"]
     assert content["id"] == "corridor"
     assert content["exploration"] == "uniform"
     assert content["unshaped"] is None
@@ -117,13 +115,25 @@ def test_a_record_has_what_the_contract_says() -> None:
     episode = content["episode"]
     assert episode["actions"] == ["right"] * 4  # action 1 of a gridworld
     assert (episode["frames"], episode["columns"], episode["width"], episode["height"]) == (4, 4, 6, 4)
-    assert set(pictures) == set(picture_names(content))
+    assert set(pictures) == set(record.pictures.values())
     sheet = decoded(pictures[episode["picture"]])
     assert sheet.shape == (4, 24, 3)
     assert sheet[0, ::6, 0].tolist() == [0, 40, 80, 120]
 
 
-def test_histograms_are_laws_of_the_return() -> None:
+def test_the_figures_are_those_of_the_analysis_in_its_order() -> None:
+    """What `analyze --json` prints and what a study stores is the same text."""
+    figures = plain(analysis_record(corridor(), max_k=2)[0])["analysis"]
+    assert json.dumps(figures) == json.dumps(analyze(corridor(), max_k=2).as_json())
+
+
+def deciding_state(mdp: TabularMDP) -> DecidingState:
+    deciding = analysis_record(mdp)[0].deciding
+    assert deciding is not None
+    return deciding
+
+
+def test_histograms_are_distributions_of_returns() -> None:
     """A corridor of two with four steps. max_a Q V* / gap^2 in the states that can still be solved, as Q(stay), Q(go):
 
         time 0, state 0: 1/2, 7/8 -> 56/9     time 1, state 0: 1/4, 3/4 -> 3     time 2, state 0: 0, 1/2 -> 2
@@ -131,16 +141,15 @@ def test_histograms_are_laws_of_the_return() -> None:
 
     So the deciding state is 1 at time 1, where staying leaves two steps: one of them goes on with chance 3/4.
     """
-    content, _ = analysis_record(corridor(length=2, horizon=4))
-    deciding = content["deciding"]
-    assert (deciding["time"], deciding["state"], deciding["k"]) == (1, 1, 1)
-    stay, go = deciding["actions"]
-    assert stay["histogram"] == {"returns": [0.0, 1.0], "probabilities": [0.25, 0.75]}
-    assert go["histogram"] == {"returns": [1.0], "probabilities": [1.0]}
-    assert (stay["q"], go["q"]) == (0.75, 1.0)
-    assert (stay["optimal_q"], go["optimal_q"]) == (1.0, 1.0)
-    assert (stay["is_optimal"], go["is_optimal"]) == (True, True)  # there is time to stay once
-    assert (stay["name"], go["name"]) == ("left", "right")
+    deciding = deciding_state(corridor(length=2, horizon=4))
+    assert (deciding.time, deciding.state, deciding.k) == (1, 1, 1)
+    stay, go = deciding.actions
+    assert stay.histogram == ReturnHistogram(returns=[0.0, 1.0], probabilities=[0.25, 0.75])
+    assert go.histogram == ReturnHistogram(returns=[1.0], probabilities=[1.0])
+    assert (stay.q, go.q) == (0.75, 1.0)
+    assert (stay.optimal_q, go.optimal_q) == (1.0, 1.0)
+    assert (stay.is_optimal, go.is_optimal) == (True, True)  # there is time to stay once
+    assert (stay.name, go.name) == ("left", "right")
 
 
 def test_the_mean_of_a_histogram_is_q_of_the_same_k() -> None:
@@ -149,14 +158,15 @@ def test_the_mean_of_a_histogram_is_q_of_the_same_k() -> None:
     for seed in range(60):
         drawn = random_mdp(np.random.default_rng(seed), num_states=8, num_actions=3, horizon=5)
         mdp = TabularMDP(drawn.transitions, drawn.rewards, drawn.horizon, metadata={"id": "random"})
-        deciding = analysis_record(mdp)[0]["deciding"]
+        deciding = analysis_record(mdp)[0].deciding
         if deciding is None:
             continue
-        met.add(deciding["k"])
-        for action in deciding["actions"]:
-            law = action["histogram"]
-            assert np.dot(law["returns"], law["probabilities"]) == pytest.approx(action["q"], abs=1e-12)
-            assert sum(law["probabilities"]) == pytest.approx(1.0)
+        met.add(deciding.k)
+        for action in deciding.actions:
+            law = action.histogram
+            assert law is not None
+            assert np.dot(law.returns, law.probabilities) == pytest.approx(action.q, abs=1e-12)
+            assert sum(law.probabilities) == pytest.approx(1.0)
     assert met == {1, 2, 3}
 
 
@@ -164,48 +174,62 @@ def test_many_returns_are_merged_without_moving_the_mean(rng: np.random.Generato
     returns = np.arange(500.0)
     mass = rng.dirichlet(np.ones(500))
     merged = _histogram(returns, mass, 0.0, 499.0)
-    assert len(merged["returns"]) <= MAX_BINS
-    assert sum(merged["probabilities"]) == pytest.approx(1.0)
-    mean = np.dot(merged["returns"], merged["probabilities"])
+    assert len(merged.returns) <= MAX_BINS
+    assert sum(merged.probabilities) == pytest.approx(1.0)
+    mean = np.dot(merged.returns, merged.probabilities)
     assert mean == pytest.approx(np.dot(returns, mass))
 
 
 def test_rewards_without_a_unit_have_no_histogram() -> None:
     mdp = TabularMDP([[0, -1]], [[1e-7, 12345.678]], horizon=3, metadata={"id": "odd"})
-    deciding = analysis_record(mdp)[0]["deciding"]
-    assert deciding is not None
-    assert [action["histogram"] for action in deciding["actions"]] == [None, None]
+    assert [action.histogram for action in deciding_state(mdp).actions] == [None, None]
 
 
 def test_an_analysis_is_current_until_an_input_changes(tmp_path: Path) -> None:
-    mdp = corridor()
-    assert current_analysis(tmp_path, mdp) is None
-    written = write_analysis(tmp_path, mdp)
-    assert current_analysis(tmp_path, mdp) == written
-    assert current_analysis(tmp_path, mdp, max_k=2) is None
-    assert current_analysis(tmp_path, corridor(length=5)) is None
-    assert current_analysis(tmp_path, corridor(inputs={"code": "another"})) is None  # its screens may differ
-    (tmp_path / written["start_picture"]).unlink()
-    assert current_analysis(tmp_path, mdp) is None
+    results, mdp = Results(tmp_path), corridor()
+    assert current_analysis(results, mdp) is None
+    written = write_analysis(results, mdp)
+    assert current_analysis(results, mdp) == written
+    assert current_analysis(results, mdp, max_k=2) is None
+    assert current_analysis(results, corridor(length=5)) is None
+    assert current_analysis(results, corridor(inputs={"code": "another"})) is None  # its screens may differ
+
+
+@pytest.mark.parametrize("kind", ["start", "deciding", "episode"])
+def test_lost_pictures_are_drawn_again(kind: str, tmp_path: Path) -> None:
+    results, mdp = Results(tmp_path), corridor()
+    written = write_analysis(results, mdp)
+    picture = tmp_path / written.pictures[kind]
+    before = picture.read_bytes()
+    picture.unlink()
+    assert current_analysis(results, mdp) == written
+    assert picture.read_bytes() == before
+
+
+def test_an_analysis_that_names_other_pictures_is_made_anew(tmp_path: Path) -> None:
+    results, mdp = Results(tmp_path), corridor()
+    written = write_analysis(results, mdp)
+    results.write_analysis(replace(written, start_picture="pictures/other.png"))
+    assert current_analysis(results, mdp) is None
 
 
 def test_a_bound_of_ones_own_makes_it_anew(tmp_path: Path) -> None:
-    mdp = corridor()
-    write_analysis(tmp_path, mdp)
+    results, mdp = Results(tmp_path), corridor()
+    write_analysis(results, mdp)
     try:
 
         @sample_complexity_bound("seven", title="seven steps")
         def seven(given: object) -> int:
             return 7
 
-        assert current_analysis(tmp_path, mdp) is None
-        written = write_analysis(tmp_path, mdp)
-        assert written["analysis"]["sample_complexity"]["seven"] == 7
-        assert written["titles"]["seven"] == "seven steps"
-        assert current_analysis(tmp_path, mdp) == written
+        assert current_analysis(results, mdp) is None
+        written = write_analysis(results, mdp)
+        assert written.figures.sample_complexity["seven"] == 7
+        assert written.titles["seven"] == "seven steps"
+        assert current_analysis(results, mdp) == written
     finally:
         unregister("seven")
-    assert current_analysis(tmp_path, mdp) is None
+    assert current_analysis(results, mdp) is None
 
 
 @pytest.mark.parametrize(
@@ -215,31 +239,32 @@ def test_a_bound_of_ones_own_makes_it_anew(tmp_path: Path) -> None:
         ("[]", "not an analysis"),
         ('{"format": "efhorizon-results"}', "not an analysis"),
         ('{"format": "efhorizon-analysis", "format_version": 2}', "another version"),
-        ('{"format": "efhorizon-analysis", "format_version": 1, "id": "other"}', "is about 'other'"),
-        ('{"format": "efhorizon-analysis", "format_version": 1, "id": "corridor"}', "no analysis in it"),
+        (json.dumps(plain(analysis_record(corridor())[0]) | {"id": "other"}), "is about 'other'"),
+        ('{"format": "efhorizon-analysis", "format_version": 1, "id": "corridor"}', "suite is missing"),
         ('{"format": "efhorizon-analysis", "format_version": 1, "id": "corridor", "x": NaN}', "not an analysis"),
         ("[" * 100_000, "not an analysis"),
     ],
 )
 def test_bad_files_are_one_line_and_are_made_again(content: str, message: str, tmp_path: Path) -> None:
-    path = analysis_path(tmp_path, "corridor")
+    results, path = Results(tmp_path), tmp_path / "analyses" / "corridor.json"
     path.parent.mkdir()
     path.write_text(content)
     with pytest.raises(StoreError, match=message) as caught:
-        read_analysis(path)
+        results.analysis("corridor")
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
-    assert current_analysis(tmp_path, corridor()) is None
+    assert current_analysis(results, corridor()) is None
 
 
 def test_unsuitable_tables_are_refused(tmp_path: Path) -> None:
+    results = Results(tmp_path)
     with pytest.raises(StoreError, match="cannot be read"):
-        read_analysis(tmp_path / "missing.json")
+        results.analysis("missing")
     with pytest.raises(InvalidTableError, match=r"'\.\./x'"):
-        write_analysis(tmp_path, corridor(id="../x"))
+        write_analysis(results, corridor(id="../x"))
     unfinished = TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 2, unexplored=[False, True], metadata={"id": "x"})
     with pytest.raises(InvalidTableError, match="unfinished"):
-        write_analysis(tmp_path, unfinished)
+        write_analysis(results, unfinished)
     assert not list(tmp_path.iterdir())
 
 

@@ -45,9 +45,9 @@ def test_headers_say_what_was_verified(tmp_path: Path) -> None:
 def test_an_export_keeps_them_and_the_lists_show_those_not_analyzed(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", exc_type=ImportError)
     pytest.importorskip("jinja2")
+    from efhorizon.evaluation.source import write_export
     from efhorizon.evaluation.tables import all_tables
     from efhorizon.render.markdown.lists_page import lists_page
-    from efhorizon.study.export import write_export
 
     results = results_directory(tmp_path / "results", [analysis("a")], [])
     write_table(results / "tables", "a", verification=VERIFIED)

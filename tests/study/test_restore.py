@@ -11,31 +11,37 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from efhorizon import MissingExtraError
 from efhorizon.cli import main
 from efhorizon.errors import StoreError
-from efhorizon.evaluation.source import study_data
+from efhorizon.evaluation.source import study_data, write_export
 from efhorizon.study import stages as study
-from efhorizon.study.export import write_export
-from efhorizon.study.records import Results, Row, RunKey
+from efhorizon.study.forecast import forecast
+from efhorizon.study.plan import Plan, RunPlan
+from efhorizon.study.records import Row, RunKey, RunProtocol, RunProvenance
 from efhorizon.study.restore import restore
-from efhorizon.study.stages import Plan, Runs
+from efhorizon.study.results import Results
 
 pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
 parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
 
 NAME = "MiniGrid-Empty-5x5-v0"
-RUNS = (Runs("gorp", "k1"), Runs("ppo", "rollout128", num_seeds=2, max_steps=12_000))
+RUNS = (RunPlan("gorp", "k1"), RunPlan("ppo", "rollout128", num_seeds=2, max_steps=12_000))
 NUM_MADE_UP = 3
 
 
-def plan(out: Path, runs: tuple[Runs, ...] = RUNS) -> Plan:
+def plan(out: Path, runs: tuple[RunPlan, ...] = RUNS) -> Plan:
     return Plan(out, (NAME,), runs=runs, max_k=1)
 
 
 def row_files(results: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in (results / "rows").iterdir()}
+    return files_in(results / "rows")
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def export_of(results: Path, export: Path) -> Path:
@@ -83,7 +89,7 @@ def test_rows_come_back_to_the_byte_and_are_kept(made: Path, tmp_path: Path) -> 
     out = without_rows(made, tmp_path / "elsewhere")
     restored = restore(export, out)
     assert (restored.num_taken_over, restored.num_there, restored.num_being_made) == (3, 0, 0)
-    algorithms = sorted(row["algorithm"] for row in Results(out).rows())
+    algorithms = sorted(row.algorithm for row in Results(out).rows())
     assert algorithms == ["gorp", "ppo", "ppo"]
     assert row_files(out) == row_files(made)
     assert run_status(study.study(plan(out))) == "kept"
@@ -99,7 +105,7 @@ def test_rows_of_other_code_are_run_again_and_count_once(made: Path, tmp_path: P
     assert restore(export, out).num_taken_over == 3
     assert not set(row_files(out)) & set(row_files(made))
     assert run_status(study.study(plan(out, RUNS[:1]))) == "made"
-    assert [row["algorithm"] for row in Results(out).rows()] == ["gorp", "gorp", "ppo", "ppo"]
+    assert [row.algorithm for row in Results(out).rows()] == ["gorp", "gorp", "ppo", "ppo"]
     data = study_data(out)
     assert any(note.startswith("1 row of settings run again with other code or budget") for note in data.notes)
     assert [summary.sample_complexities for summary in data.summaries] == [
@@ -145,9 +151,27 @@ def test_a_table_counts_once_and_as_it_is_here(made: Path, tmp_path: Path) -> No
 def test_a_taken_over_analysis_is_left_to_do_since_its_pictures_are_missing(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "elsewhere"
     restore(export_of(made, tmp_path / "export"), out)
-    left = {stage.stage: stage.num_left for stage in study.forecast(plan(out)).stages}
+    left = {stage.stage: stage.num_left for stage in forecast(plan(out)).stages}
     assert left["analyze"] == 1
-    assert [stage.num_left for stage in study.forecast(plan(made)).stages if stage.stage == "analyze"] == [0]
+    assert [stage.num_left for stage in forecast(plan(made)).stages if stage.stage == "analyze"] == [0]
+
+
+def test_a_taken_over_analysis_only_gets_its_pictures_back(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "elsewhere"
+    restore(export_of(made, tmp_path / "export"), out)
+    shutil.copytree(made / "tables", out / "tables")
+
+    def not_again(*_: object, **__: object) -> None:
+        raise AssertionError("it was computed again")
+
+    monkeypatch.setattr(study, "write_analysis", not_again)
+    assert {outcome.status for outcome in study.study(plan(out)).outcomes} == {"kept"}
+    for folder in ("pictures", "rows"):
+        assert files_in(out / folder) == files_in(made / folder)
+    assert Results(out).analyses() == Results(made).analyses()
+    assert [stage.num_left for stage in forecast(plan(out)).stages if stage.stage == "analyze"] == [0]
 
 
 @pytest.mark.parametrize("name", ["../up", ".hidden", "x" * 300, "\u00e9" * 150, "a\0b", "\ud800"])
@@ -167,9 +191,7 @@ def test_a_picture_that_cannot_be_one_is_missing(made: Path, tmp_path: Path) -> 
 
     export = changed(export_of(made, tmp_path / "export"), "analysis_json", with_a_long_name, "mdps.parquet")
     restore(export, tmp_path / "out")
-    assert [stage.num_left for stage in study.forecast(plan(tmp_path / "out")).stages if stage.stage == "analyze"] == [
-        1
-    ]
+    assert [stage.num_left for stage in forecast(plan(tmp_path / "out")).stages if stage.stage == "analyze"] == [1]
 
 
 def test_the_command_goes_on_from_an_export(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -188,7 +210,7 @@ def test_the_command_goes_on_from_an_export(tmp_path: Path, capsys: pytest.Captu
     file = export / "runs.parquet"
     counts = {"taken_over": num_rows, "were_there": 0, "being_made": 0, "analyses": 1, "tables": 1}
     assert content["rows"] == {"file": str(file), **counts}
-    assert [outcome["status"] for outcome in content["outcomes"]] == ["made", "made", "kept"]
+    assert [outcome["status"] for outcome in content["outcomes"]] == ["made", "kept", "kept"]
     others = "taken over as well: 1 analysis, the description of 1 table"
     assert captured.err.startswith(f"{file}: {num_rows} rows taken over, 0 were there; {others}\n")
     assert row_files(second) == row_files(first)
@@ -198,7 +220,7 @@ def test_the_command_goes_on_from_an_export(tmp_path: Path, capsys: pytest.Captu
 
 
 def key(seed: int) -> RunKey:
-    settings, protocol = {"rate": 1e-3, "layers": [64, 64], "clip": None}, {"max_steps": 10, "interval": 5}
+    settings, protocol = {"rate": 1e-3, "layers": [64, 64], "clip": None}, RunProtocol(10, 5, None)
     return RunKey("walk", "ppo", "table", "rollout=128", seed, settings, protocol, "abc", "def")
 
 
@@ -214,15 +236,15 @@ def row(seed: int) -> Row:
         optimal_return=1.0,
         learning_curve=[[5, 1.0, None], [10, -1e-11, 1 / 3]],
         wall_seconds=0.1,
-        hyperparameters=dict(of.hyperparameters),
-        protocol=dict(of.protocol),
-        provenance={"table_fingerprint": of.fingerprint, "efhorizon": "1.0.0", "code": of.code, "machine": "x"},
+        hyperparameters=of.hyperparameters,
+        protocol=of.protocol,
+        provenance=RunProvenance(table_fingerprint=of.fingerprint, efhorizon="1.0.0", code=of.code, machine="x"),
     )
 
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    directory = Results(tmp_path / "results")
+    directory = Results.made(tmp_path / "results")
     for seed in range(NUM_MADE_UP):
         directory.append(key(seed), row(seed))
     return directory.path
@@ -253,8 +275,8 @@ def test_the_order_of_hyperparameters_does_not_make_another_row(results: Path, e
 
 
 def test_what_is_there_stays(results: Path, export: Path, tmp_path: Path) -> None:
-    out = Results(tmp_path / "out")
-    own = out.append(key(1), replace(row(1), wall_seconds=99.0))
+    out = Results.made(tmp_path / "out")
+    own = out.append(key(1), structs.replace(row(1), wall_seconds=99.0))
     first = restore(export, out.path)
     assert (first.num_taken_over, first.num_there) == (2, 1)
     assert json.loads(own.read_text())["wall_seconds"] == 99.0
@@ -271,7 +293,7 @@ def test_a_run_that_is_in_an_export_twice_is_taken_once(export: Path, tmp_path: 
 
 
 def test_rows_that_somebody_makes_are_left_to_them(export: Path, tmp_path: Path) -> None:
-    out = Results(tmp_path / "out")
+    out = Results.made(tmp_path / "out")
     with out.claimed([key(0)]):
         restored = restore(export, out.path)
     assert (restored.num_taken_over, restored.num_there, restored.num_being_made) == (2, 0, 1)
@@ -281,19 +303,20 @@ def test_rows_that_somebody_makes_are_left_to_them(export: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("provenance", '{"table_fingerprint": "abc"}', "row 1: provenance: code must be a text, not None"),
-        ("provenance", '{"code": "def"}', "row 1: provenance: table_fingerprint must be a text, not None"),
+        ("provenance", '{"table_fingerprint": "abc"}', "row 1: provenance: code is missing"),
+        ("provenance", '{"code": "def"}', "row 1: provenance: table_fingerprint is missing"),
         ("provenance", None, "row 1: provenance: not an object"),
         ("hyperparameters", "[]", "row 1: hyperparameters: not an object"),
-        ("protocol", "{}", "row 1: protocol: max_steps must be a whole number of at least 1, not None"),
+        ("protocol", "{}", "row 1: protocol: max_steps is missing"),
         ("seed", None, "row 1: seed must be a whole number"),
         ("setting", "", "row 1: setting must be a text"),
         ("id", "x" * 300, "row 1: id, algorithm, backend and setting are too long"),
         ("optimal_return", None, "row 1: optimal_return must be a number, not None"),
-        ("wall_seconds", float("nan"), "row 1: wall_seconds must be a number, not nan"),
-        ("curve_step", None, "row 1: the points of the learning curve must be a timestep"),
-        ("other", '{"learning_curve": [5]}', "row 1: the points of the learning curve must be a timestep"),
-        ("other", '{"mood": "good"}', "row 1: fields that this version of efhorizon does not know: mood"),
+        ("wall_seconds", float("nan"), "row 1: wall_seconds must be a finite number, not nan"),
+        ("curve_step", None, "row 1: the points of the learning curve must each be a timestep"),
+        ("curve_return", None, "row 1: the points of the learning curve must each be a timestep"),
+        ("other", '{"learning_curve": [5]}', "row 1: learning_curve[0] must be a list, not 5"),
+        ("other", '{"mood": "good"}', "row 1: a field that this version of efhorizon does not know: mood"),
     ],
 )
 def test_one_bad_row_and_nothing_is_taken_over(

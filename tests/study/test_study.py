@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from efhorizon import UnknownNameError, catalog
+from efhorizon.agents.tabular.gorp_search import BUDGET
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import catalogue_target
 from efhorizon.cli import main
@@ -24,20 +25,22 @@ from efhorizon.commands import study as studying
 from efhorizon.commands.study import amount, duration
 from efhorizon.study import rates as _rates
 from efhorizon.study import stages as study
+from efhorizon.study import sweep
 from efhorizon.study.forecast import Span, forecast, largest
-from efhorizon.study.pool import Job, JobProgress, JobResult, run_jobs
-from efhorizon.study.records import Results
+from efhorizon.study.plan import Plan, RunPlan, environment_names
+from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
+from efhorizon.study.results import Results
 from efhorizon.study.sizes import Size, known_size, search_state
-from efhorizon.study.stages import Plan, Runs, environment_names
+from efhorizon.study.tasks import RunTask
 from efhorizon.suites import minigrid, registry
 
 pytest.importorskip("minigrid")
 DOCS = Path(__file__).parents[2] / "docs"
 SMALL, SMALLER = "MiniGrid-Empty-5x5-v0", "MiniGrid-LavaGapS5-v0"  # 32 and 16 states
-GORP = (Runs("gorp", "k1"),)
+GORP = (RunPlan("gorp", "k1"),)
 
 
-def plan(out: Path, *names: str, runs: tuple[Runs, ...] = GORP, **more: object) -> Plan:
+def plan(out: Path, *names: str, runs: tuple[RunPlan, ...] = GORP, **more: object) -> Plan:
     return Plan(out, names or (SMALL, SMALLER), runs=runs, max_k=1, **more)  # type: ignore[arg-type]
 
 
@@ -76,12 +79,12 @@ def test_horizons_of_one_search_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_images_may_get_other_runs(tmp_path: Path) -> None:
-    given = plan(tmp_path, runs=(Runs("ppo"),), image_runs=(Runs("ppo", "rollout128", 1, 10),))
-    jobs = given.jobs(catalogue_target("freeway_10_fs30"))
-    assert [(job.network, job.setting, job.num_seeds, job.max_steps) for job in jobs] == [
-        ("image", "rollout128", 1, 10)
+    given = plan(tmp_path, runs=(RunPlan("ppo"),), image_runs=(RunPlan("ppo", "rollout128", 1, 10),))
+    tasks = given.tasks(catalogue_target("freeway_10_fs30"))
+    assert [(task.network, task.setting, task.seeds, task.max_steps) for task in tasks] == [
+        ("image", "rollout128", (0,), 10)
     ]
-    assert [job.setting for job in given.jobs(catalogue_target(SMALL))] == ["rollout128", "rollout1280"]
+    assert [task.setting for task in given.tasks(catalogue_target(SMALL))] == ["rollout128", "rollout1280"]
 
 
 def test_the_demo_is_of_all_suites() -> None:
@@ -152,7 +155,7 @@ def test_spans() -> None:
 
 def test_the_forecast_is_its_rates_times_the_plan(tmp_path: Path) -> None:
     """MiniGrid-Empty-5x5-v0: 32 states and 3 actions; PPO with two settings and five seeds, two processes."""
-    expected = forecast(plan(tmp_path, SMALL, runs=(Runs("ppo", max_steps=100_000),), num_workers=2))
+    expected = forecast(plan(tmp_path, SMALL, runs=(RunPlan("ppo", max_steps=100_000),), num_workers=2))
     build, analyze, ppo, _ = expected.stages
     searching = 32 * 3 / minigrid.MINIGRID.costs.pairs_a_second / 2
     assert build.seconds.low == pytest.approx(minigrid.MINIGRID.costs.build_seconds + searching)
@@ -227,10 +230,10 @@ def test_only_what_no_longer_matches_is_made_again(made: Path) -> None:
 def test_one_failure_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = study.write_analysis
 
-    def failing(out: Path, mdp: object, **more: object) -> object:
+    def failing(results: Results, mdp: object, **more: object) -> object:
         if mdp.metadata["id"] == SMALL:  # type: ignore[attr-defined]
             raise RuntimeError("it rains")
-        return written(out, mdp, **more)  # type: ignore[arg-type]
+        return written(results, mdp, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(study, "write_analysis", failing)
     result = study.study(plan(tmp_path))
@@ -319,24 +322,28 @@ def test_other_folders_are_not_touched(tmp_path: Path, capsys: pytest.CaptureFix
 # Processes
 
 
-def test_a_worker_that_dies_costs_one_job(made: Path) -> None:
-    pytest.importorskip("torch")
-    endless = Job(SMALLER, "dense", made / "tables" / SMALLER, "dqn", "exploration1", 1, 10**9)
-    short = Job(SMALL, "dense", made / "tables" / SMALL, "gorp", "k2", 1, 1)
-    missing = Job(SMALL, "dense", made / "tables" / "nothing", "gorp", "k2", 1, 1)
+def task(made: Path, name: str, algorithm: sweep.Algorithm, setting: str, max_steps: int = 1) -> RunTask:
+    changes = sweep.named_settings(algorithm, setting)[setting]
+    return RunTask(name, made / "tables" / name, "dense", algorithm, "table", setting, changes, (0,), max_steps)
 
-    def kill(job: Job, progress: JobProgress) -> None:
-        assert job is endless
+
+def test_a_worker_that_dies_costs_one_task(made: Path) -> None:
+    pytest.importorskip("torch")
+    endless = task(made, SMALLER, "dqn", "exploration1", 10**9)
+    short, missing = task(made, SMALL, "gorp", "k2", BUDGET), task(made, "nothing", "gorp", "k2", BUDGET)
+
+    def kill(of: RunTask, progress: TaskProgress) -> None:
+        assert of is endless
         for child in psutil.Process().children(recursive=True):
             if any("spawn_main" in part for part in child.cmdline()):
                 os.kill(child.pid, signal.SIGKILL)
 
-    results = run_jobs([endless, short, missing], made, num_workers=1, on_progress=kill)
-    reasons = {result.job.algorithm + result.job.table.name: result.failure for result in results}
+    results = run_tasks([endless, short, missing], made, num_workers=1, on_progress=kill)
+    reasons = {result.task.algorithm + result.task.id: result.failure for result in results}
     assert "exit code -9" in str(reasons[f"dqn{SMALLER}"])
     assert reasons[f"gorp{SMALL}"] is None
     assert "nothing" in str(reasons["gorpnothing"])
-    assert [row["id"] for row in Results(made).rows() if row["setting"] != "k1"] == [SMALL]
+    assert [row.id for row in Results(made).rows() if row.setting != "k1"] == [SMALL]
 
 
 def children_of(process: subprocess.Popen[bytes]) -> list[psutil.Process]:
@@ -367,21 +374,19 @@ def test_killed_at_any_moment_it_goes_on(made: Path, tmp_path: Path) -> None:
         whole, killed = (json.loads((out / "analyses" / f"{name}.json").read_text()) for out in (made, resumed))
         assert whole["table"]["fingerprint"] == killed["table"]["fingerprint"]
         assert whole["analysis"] == killed["analysis"]
-    k1_rows = [row for row in Results(resumed).rows() if row["setting"] == "k1"]
-    expected = {row["id"]: row["sample_complexity"] for row in Results(made).rows()}
-    assert {row["id"]: row["sample_complexity"] for row in k1_rows} == expected
+    k1_rows = [row for row in Results(resumed).rows() if row.setting == "k1"]
+    expected = {row.id: row.sample_complexity for row in Results(made).rows()}
+    assert {row.id: row.sample_complexity for row in k1_rows} == expected
 
 
 def test_rows_that_somebody_else_makes_are_waited_for(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from efhorizon.io.tables import load
     from efhorizon.study import pool as _workers
-    from efhorizon.study.pool import task_of
 
-    (job,) = plan(made, runs=(Runs("gorp", "k2"),)).jobs(catalogue_target(SMALL))
-    task = task_of(job, load(job.table))
-    results = Results(made)
+    (light,) = plan(made, runs=(RunPlan("gorp", "k2"),)).tasks(catalogue_target(SMALL))
+    task = light.loaded()
+    results = Results.made(made)
     monkeypatch.setattr(_workers, "_SECONDS_BETWEEN_LOOKS", 0.05)
-    ended: list[JobResult] = []
+    ended: list[TaskResult] = []
     pauses: list[float] = []
     claim = results.claimed([task.key(0)])
     claim.__enter__()
@@ -392,7 +397,7 @@ def test_rows_that_somebody_else_makes_are_waited_for(made: Path, monkeypatch: p
             claim.__exit__(None, None, None)  # the other one gives up
 
     monkeypatch.setattr(_workers.time, "sleep", sleep)
-    run_jobs([job], made, num_workers=1, on_result=ended.append)
+    run_tasks([light], made, num_workers=1, on_result=ended.append)
     assert pauses == [0.05, 0.05]
     assert [result.failure for result in ended] == [None]
     assert results.has(task.key(0))

@@ -11,6 +11,8 @@ import numpy as np
 
 from efhorizon.evaluation.metrics import Sample
 from efhorizon.evaluation.records import MdpSummary
+from efhorizon.study.decode import record_of
+from efhorizon.study.records import Row
 
 PUBLISHED_HEADER = (
     "mdp_name,origin,type,horizon,num_actions,num_states_consolidated,reward_min,reward_exploration,reward_optimal,"
@@ -149,6 +151,26 @@ def row(id_: str, algorithm: str = "ppo", **changes: Any) -> dict[str, Any]:
         "provenance": {"table_fingerprint": "f1", "efhorizon": "0.3.0"},
     }
     return content | changes
+
+
+def row_record(id_: str, algorithm: str = "ppo", **changes: Any) -> Row:
+    """That row as a record."""
+    return record_of(row(id_, algorithm, **changes), Row, "row")
+
+
+def unfinished_figures(**changes: Any) -> dict[str, Any]:
+    """What the analysis of an unfinished table says."""
+    figures = {
+        "complete": False,
+        "horizon": 10,
+        "num_actions": 3,
+        "optimal_return": [1.0, 5.0],
+        "num_states": [40, None],
+        "effective_horizon": {"value": [1.0, 10.0], "k": None, "m": None, "kind": "interval", "by_k": {}},
+        "sample_complexity": {"worst_case": 295250, "ucb": [1200, None], "goal": None},
+        "reasons": {"goal": "the table is unfinished"},
+    }
+    return figures | changes
 
 
 def results_directory(path: Path, analyses: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Path:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from efhorizon.io.png import write_png
-from efhorizon.study.records import FORMAT, FORMAT_VERSION
+from efhorizon.study.decode import plain
+from efhorizon.study.records import ResultsMarker
 
 HOSTILE = "<script>alert(1)</script> \"x\" 'y' ../../etc/passwd é\N{SNOWMAN}"  # a name that means ill
 BUDGET = 5_000_000
@@ -50,7 +51,7 @@ def write_study(folder: Path, shape: Shape | None = None) -> Path:
     rng = np.random.default_rng(7)
     for name in ("analyses", "rows", "pictures"):
         (folder / name).mkdir(parents=True, exist_ok=True)
-    (folder / "results.json").write_text(json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION}))
+    (folder / "results.json").write_text(json.dumps(plain(ResultsMarker())))
     for number in range(shape.num_mdps):
         suite = SUITES[number % len(SUITES)]
         name = shape.names[number] if number < len(shape.names) else mdp_name(suite, number)

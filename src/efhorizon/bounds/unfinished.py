@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from efhorizon.bounds.interval import Interval
 from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.occupancy import occupancy
@@ -33,17 +34,6 @@ _REASON = "the table is unfinished"
 
 class InvalidRewardBoundsError(EfhorizonError, ValueError):
     """Reward bounds that the table itself breaks."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """A figure of which only bounds are known; `high` is None where there is none."""
-
-    low: float
-    high: float | None
-
-    def as_json(self) -> list[float | None]:
-        return [self.low, self.high]
 
 
 @dataclass(frozen=True)

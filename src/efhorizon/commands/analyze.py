@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from efhorizon.bounds.analysis import Analysis, analyze
-from efhorizon.bounds.unfinished import AnytimeAnalysis, Interval
+from efhorizon.bounds.interval import Interval
+from efhorizon.bounds.unfinished import AnytimeAnalysis
 from efhorizon.cli import EXIT_USAGE, messages, print_json
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.png import write_png

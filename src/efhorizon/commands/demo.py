@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from efhorizon.commands.study import num_cores, run_plan
-from efhorizon.study.stages import Plan, Runs
+from efhorizon.study.plan import Plan, RunPlan
 
 # Small, not degenerate, and from easy to hard for random exploration. Images cost a CNN hundreds of times more than
 # gridworlds cost their small network, so there are few of them.
@@ -38,14 +38,14 @@ def demo_plan(out: Path) -> Plan:
         out=out,
         names=NAMES,
         runs=(
-            Runs("gorp"),
-            Runs("ppo", "rollout128", SEEDS, GRIDWORLD_STEPS),
-            Runs("dqn", "exploration0.1", SEEDS, GRIDWORLD_STEPS),
+            RunPlan("gorp"),
+            RunPlan("ppo", "rollout128", SEEDS, GRIDWORLD_STEPS),
+            RunPlan("dqn", "exploration0.1", SEEDS, GRIDWORLD_STEPS),
         ),
         image_runs=(
-            Runs("gorp"),
-            Runs("ppo", "rollout128", 1, IMAGE_STEPS),
-            Runs("dqn", "exploration0.1", 1, IMAGE_STEPS),
+            RunPlan("gorp"),
+            RunPlan("ppo", "rollout128", 1, IMAGE_STEPS),
+            RunPlan("dqn", "exploration0.1", 1, IMAGE_STEPS),
         ),
         num_workers=num_cores(),
         note=NOTE,

@@ -18,10 +18,9 @@ from efhorizon.evaluation.changes import ChangeTable
 from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO, METRICS, Metric
 from efhorizon.evaluation.resampling import Estimate, PairedTest
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
-from efhorizon.evaluation.source import StudyData, study_data
+from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.tables import Tables, all_tables, plain
 from efhorizon.render.numbers import log10_text, number_text, timesteps_text
-from efhorizon.study.export import write_export
 from efhorizon.suites.simulator import MissingExtraError
 
 _FILE_WIDTH = 170  # of a table that no terminal has to show

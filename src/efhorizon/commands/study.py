@@ -19,21 +19,13 @@ from efhorizon.errors import EfhorizonError
 from efhorizon.io.files import available_memory
 from efhorizon.render.html import write_report
 from efhorizon.study import sweep
-from efhorizon.study.forecast import Span
+from efhorizon.study.forecast import Forecast, Span, forecast
+from efhorizon.study.plan import Plan, RunPlan, environment_names
+from efhorizon.study.records import Stage, StageOutcome
 from efhorizon.study.restore import Restored, restore
-from efhorizon.study.run import check_installed
-from efhorizon.study.stages import (
-    Forecast,
-    Outcome,
-    Plan,
-    Runs,
-    Stage,
-    StudyResult,
-    Watcher,
-    environment_names,
-    forecast,
-    study,
-)
+from efhorizon.study.results import Results
+from efhorizon.study.stages import StudyResult, Watcher, study
+from efhorizon.study.tasks import check_installed
 
 NO_RUNS = "none"
 _SECONDS_A_LINE = 30.0
@@ -98,7 +90,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         out=options.out,
         names=environment_names(options.names),
         runs=tuple(
-            Runs(algorithm, num_seeds=options.seeds, max_steps=options.steps) for algorithm in _algorithms(options)
+            RunPlan(algorithm, num_seeds=options.seeds, max_steps=options.steps) for algorithm in _algorithms(options)
         ),
         max_k=options.max_k,
         budget=Budget(options.max_states, options.max_minutes),
@@ -120,7 +112,7 @@ def _algorithms(options: argparse.Namespace) -> list[sweep.Algorithm]:
 
 def _report(plan: Plan, screen: _Screen) -> tuple[Path | None, str | None]:
     """The first page of the report, or why there is none."""
-    if not any((plan.out / "analyses").glob("[!.]*.json")):
+    if not Results(plan.out).has_analyses():
         return None, "no environment was analyzed"
     screen.progress("writing the report")
     try:
@@ -218,7 +210,7 @@ class _Screen(Watcher):
             share = "" if done is None else f"{done:.0%} of the runs; "
             messages.print(f"  {share}{text}", style="dim", markup=False, soft_wrap=True)
 
-    def outcome(self, outcome: Outcome) -> None:
+    def outcome(self, outcome: StageOutcome) -> None:
         self._last = time.monotonic()
         self._bars.advance(self._bar)
         messages.print(
@@ -272,7 +264,7 @@ def _content(
                 "stage": outcome.stage,
                 "status": outcome.status,
                 "text": outcome.text,
-                "seconds": round(outcome.seconds, 2),
+                "seconds": round(outcome.seconds or 0.0, 2),
             }
             for outcome in result.outcomes
         ],

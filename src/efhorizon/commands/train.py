@@ -18,8 +18,10 @@ from efhorizon.errors import EfhorizonError
 from efhorizon.io.tables import load_table
 from efhorizon.planning.policies import load_policy
 from efhorizon.study import sweep
-from efhorizon.study.records import Results, Row
-from efhorizon.study.run import Task, check_installed, check_start, run_task, tasks
+from efhorizon.study.records import Row
+from efhorizon.study.results import Results
+from efhorizon.study.run import run_task
+from efhorizon.study.tasks import RunTask, check_installed, check_start, tasks
 
 _SECONDS_A_LINE = 30.0
 _SECONDS_BETWEEN_LOOKS = 2.0  # at rows that another sweep is making
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         exploration_policy=None if policy_file is None else load_policy(policy_file),
         initial=None if parameter_file is None else load_parameters(parameter_file),
     )
-    results = Results(options.results)
+    results = Results.made(options.results)
     with ExitStack() as stack:
         board = stack.enter_context(_Board(options.tensorboard)) if options.tensorboard else None
         progress = stack.enter_context(_Progress(grid, results))
@@ -56,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run_all(grid: list[Task], results: Results, progress: _Progress, board: _Board | None) -> None:
+def _run_all(grid: list[RunTask], results: Results, progress: _Progress, board: _Board | None) -> None:
     """Run every task; rows that another sweep has claimed are looked at again until it has made or dropped them."""
     left, was_waiting = grid, False
     while left:
@@ -64,7 +66,7 @@ def _run_all(grid: list[Task], results: Results, progress: _Progress, board: _Bo
         for task in left:
             progress.begin(task)
 
-            def on_progress(runs: list[RunRecord], task: Task = task) -> None:
+            def on_progress(runs: list[RunRecord], task: RunTask = task) -> None:
                 progress.step(task, runs)
                 if board is not None:
                     board.add(task, runs)
@@ -84,7 +86,7 @@ def _run_all(grid: list[Task], results: Results, progress: _Progress, board: _Bo
 class _Progress:
     """A bar for the grid and one for the current task; plain lines where stderr is no terminal."""
 
-    def __init__(self, grid: list[Task], results: Results) -> None:
+    def __init__(self, grid: list[RunTask], results: Results) -> None:
         self._total = sum(len(task.seeds) for task in grid)
         self._done = sum(results.has(task.key(seed)) for task in grid for seed in task.seeds)
         self.num_made = 0
@@ -105,10 +107,10 @@ class _Progress:
     def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: RunTask) -> None:
         self._bars.reset(self._task, description=task.title, total=task.max_steps, note="")
 
-    def step(self, task: Task, runs: list[RunRecord]) -> None:
+    def step(self, task: RunTask, runs: list[RunRecord]) -> None:
         furthest = max(run.steps for run in runs)
         solved = sum(run.is_finished for run in runs)
         returns = [run.last_evaluation for run in runs if run.last_evaluation is not None]
@@ -150,7 +152,7 @@ class _Board:
         for writer in self._writers.values():
             writer.close()
 
-    def add(self, task: Task, runs: list[RunRecord]) -> None:
+    def add(self, task: RunTask, runs: list[RunRecord]) -> None:
         for run in runs:
             name = f"{task.id}/{task.algorithm}-{task.backend}-{task.setting}/seed{run.seed}"
             if name not in self._writers:
@@ -163,14 +165,14 @@ class _Board:
             self._written[name] = len(curve)
 
 
-def _summary(grid: list[Task], results: Results) -> dict[str, Any]:
+def _summary(grid: list[RunTask], results: Results) -> dict[str, Any]:
     """Medians over seeds and the least over settings, from the rows of this grid."""
     complexities: dict[str, dict[str, list[int | None]]] = {}
     for task in grid:
         for seed in task.seeds:
             row = results.row(task.key(seed))
             if row is not None:
-                complexities.setdefault(task.id, {}).setdefault(task.setting, []).append(row["sample_complexity"])
+                complexities.setdefault(task.id, {}).setdefault(task.setting, []).append(row.sample_complexity)
     return {
         "results": str(results.path),
         "algorithm": grid[0].algorithm,

@@ -6,11 +6,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from efhorizon.evaluation import theory
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, BoundTable, bound_table
 from efhorizon.evaluation.records import DEEP_RL, GORP, MdpSummary, has_solved, is_main
-from efhorizon.evaluation.runs import Row, budget, selected_rows
+from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData
+from efhorizon.study.analysis_record import is_complete
+from efhorizon.study.records import Row
 
 ALGORITHMS = (*DEEP_RL, GORP)
 
@@ -70,9 +71,7 @@ def counts_of(title: str, summaries: Sequence[MdpSummary]) -> SuiteCounts:
 
 def run_counts(data: StudyData) -> tuple[RunCounts, ...]:
     """One an algorithm that has rows, those of the paper first."""
-    fingerprints = {
-        name: theory.fingerprint(content) for name, content in data.analyses.items() if theory.is_complete(content)
-    }
+    fingerprints = {name: analysis.fingerprint for name, analysis in data.analyses.items() if is_complete(analysis)}
     rows_of: dict[str, list[tuple[str, Row]]] = defaultdict(list)
     for (name, algorithm), rows in selected_rows(data.runs, fingerprints).rows.items():
         rows_of[algorithm] += [(name, row) for row in rows]
@@ -81,8 +80,8 @@ def run_counts(data: StudyData) -> tuple[RunCounts, ...]:
     for algorithm in order:
         seeds: dict[tuple[str, str], int] = defaultdict(int)
         for name, row in rows_of[algorithm]:
-            seeds[name, row["setting"]] += 1
-        budgets = [budget(row) for _, row in rows_of[algorithm]]
+            seeds[name, row.setting] += 1
+        budgets = [row.budget for _, row in rows_of[algorithm]]
         counts.append(
             RunCounts(
                 algorithm=algorithm,

@@ -6,11 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from efhorizon.study.analysis_record import SEPARATOR
+
 DEEP_RL = ("ppo", "dqn")  # the algorithms whose sample complexity is to be predicted
 GORP = "gorp"
 
 ORIGINAL, SHAPED, EXPLORATION = "original", "shaped", "exploration"  # types of MDPs
-SEPARATOR = "@"  # NAME@POLICY is the MDP NAME started from an exploration policy that is not the uniform one
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,15 @@ import statistics
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from efhorizon.agents.deep.protocol import setting_sample_complexity
-from efhorizon.evaluation._fields import Fields
-from efhorizon.evaluation.records import SEPARATOR
+from efhorizon.study.analysis_record import SEPARATOR
+from efhorizon.study.decode import plain
+from efhorizon.study.records import Row
 
 TABLE_BACKEND = "table"
 STARTS = ("exploration_policy", "initial")  # hyperparameters that say what a run started from, by a digest
 SHORTEST_DIGEST = 8  # as in the names of settings
-Row = Mapping[str, Any]
 SettingKey = tuple[str, str, str, str]  # MDP, algorithm, backend, setting
 
 
@@ -40,32 +39,18 @@ class Selection:
     notes: tuple[str, ...]
 
 
-def check_row(row: Row, where: str) -> None:
-    """Refuse what is no row; the learning curve is looked at only where it is used."""
-    fields = Fields(row, where)
-    for name in ("id", "algorithm", "backend", "setting"):
-        fields.text(name)
-    fields.integer("seed")
-    fields.optional_integer("sample_complexity")
-    fields.integer("steps")
-    fields.optional_number("final_return")
-    fields.mapping("hyperparameters")
-    fields.mapping("provenance")
-    fields.fields("protocol").integer("max_steps", least=1)
-
-
 def mdp_of(row: Row, names: Collection[str]) -> str | None:
     """The MDP that a row is of, one of `names`; None where there is none.
 
     A run that started from a given policy or parameters is of NAME@POLICY, never of NAME: POLICY is in the row's own
     id, or it is the beginning of the digest of what the run started from.
     """
-    digests = [str(row["hyperparameters"][start]) for start in STARTS if row["hyperparameters"].get(start)]
-    if not digests or SEPARATOR in row["id"]:
-        return row["id"] if row["id"] in names else None
+    digests = [str(row.hyperparameters[start]) for start in STARTS if row.hyperparameters.get(start)]
+    if not digests or SEPARATOR in row.id:
+        return row.id if row.id in names else None
     for name in sorted(names):
         base, _, policy = name.rpartition(SEPARATOR)
-        if base == row["id"] and len(policy) >= SHORTEST_DIGEST and any(each.startswith(policy) for each in digests):
+        if base == row.id and len(policy) >= SHORTEST_DIGEST and any(each.startswith(policy) for each in digests):
             return name
     return None
 
@@ -83,7 +68,7 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
     current = [(name, row) for name, row in named if _is_of_table(row, fingerprints[name])]
     settings: dict[SettingKey, list[Row]] = defaultdict(list)
     for name, row in current:
-        settings[name, row["algorithm"], row["backend"], row["setting"]].append(row)
+        settings[name, row.algorithm, row.backend, row.setting].append(row)
     newest = {key: _one_version(own) for key, own in sorted(settings.items())}
     usual = _usual_seeds(newest)
     whole = {
@@ -92,8 +77,8 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
         if len(own) >= usual[_kind(key, own)]
         for seed, row in own.items()
     }
-    on_table = {key[:2] for key, row in whole.items() if row["backend"] == TABLE_BACKEND}
-    kept = {key: row for key, row in whole.items() if row["backend"] == TABLE_BACKEND or key[:2] not in on_table}
+    on_table = {key[:2] for key, row in whole.items() if row.backend == TABLE_BACKEND}
+    kept = {key: row for key, row in whole.items() if row.backend == TABLE_BACKEND or key[:2] not in on_table}
     grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for (name, algorithm, *_), row in kept.items():
         grouped[name, algorithm].append(row)
@@ -104,7 +89,7 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
         (len(current) - num_newest, "of settings run again with other code or budget: left out"),
         (num_newest - len(whole), "of settings with fewer seeds than others, so unfinished: left out"),
         (len(whole) - len(kept), "by Stable-Baselines3, left out since there are rows on the table too"),
-        (sum(row["backend"] != TABLE_BACKEND for row in kept.values()), "by Stable-Baselines3, for want of others"),
+        (sum(row.backend != TABLE_BACKEND for row in kept.values()), "by Stable-Baselines3, since there are no others"),
     )
     return Selection(dict(grouped), tuple(f"{_rows(count)} {what}" for count, what in counted if count))
 
@@ -113,33 +98,28 @@ def practice(rows: Sequence[Row]) -> Practice:
     """What the rows of one algorithm on one MDP come to."""
     settings: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        settings[row["setting"]].append(row)
+        settings[row.setting].append(row)
     complexities = {
-        name: setting_sample_complexity(row["sample_complexity"] for row in seeds) for name, seeds in settings.items()
+        name: setting_sample_complexity(row.sample_complexity for row in seeds) for name, seeds in settings.items()
     }
     returns = {name: _median_return(seeds) for name, seeds in settings.items()}
     # the best setting needs the least; among those that did not get there, the one with the highest return
     best = min(settings, key=lambda name: (complexities[name], -_number(returns[name]), name))
     # a setting that did not get there is known to need more than its budget: so much is known of the least over them
-    return Practice(complexities[best], min(budget(row) for row in rows), returns[best])
-
-
-def budget(row: Row) -> float:
-    """Timesteps that the run could have."""
-    return float(row["protocol"]["max_steps"])
+    return Practice(complexities[best], min(row.budget for row in rows), returns[best])
 
 
 def _is_of_table(row: Row, fingerprint: str | None) -> bool:
-    of_row = row["provenance"].get("table_fingerprint")
-    return fingerprint is None or of_row is None or of_row == fingerprint
+    of_row = row.provenance.table_fingerprint
+    return fingerprint is None or not of_row or of_row == fingerprint
 
 
 def _one_version(rows: Sequence[Row]) -> dict[int, Row]:
     """The rows of a setting by seed, all made with the same hyperparameters, protocol and code."""
     versions: dict[str, dict[int, Row]] = defaultdict(dict)
-    for row in sorted(rows, key=lambda row: json.dumps(row, sort_keys=True)):
-        made_with = (row["hyperparameters"], row["protocol"], row["provenance"].get("code"))
-        versions[json.dumps(made_with, sort_keys=True)].setdefault(row["seed"], row)
+    for row in sorted(rows, key=lambda row: json.dumps(plain(row), sort_keys=True)):
+        made_with = (row.hyperparameters, plain(row.protocol), row.provenance.code or None)
+        versions[json.dumps(made_with, sort_keys=True)].setdefault(row.seed, row)
     best = max(versions, key=lambda version: (*_preference(versions[version]), version))
     return dict(sorted(versions[best].items()))
 
@@ -155,19 +135,19 @@ def _usual_seeds(settings: Mapping[SettingKey, Mapping[int, Row]]) -> dict[tuple
 def _kind(key: SettingKey, rows: Mapping[int, Row]) -> tuple[str, str, float]:
     """Settings that are run with equally many seeds: images, say, may have had fewer timesteps and fewer seeds."""
     _, algorithm, backend, _ = key
-    return algorithm, backend, budget(next(iter(rows.values())))
+    return algorithm, backend, next(iter(rows.values())).budget
 
 
-def _preference(rows: Mapping[int, Row]) -> tuple[Any, ...]:
+def _preference(rows: Mapping[int, Row]) -> tuple[float, int, tuple[int, ...], str]:
     row = next(iter(rows.values()))
-    version = str(row["provenance"].get("efhorizon", ""))
+    version = row.provenance.efhorizon or ""
     numbers = tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
-    made = max(str(row["provenance"].get("made", "")) for row in rows.values())
-    return budget(row), len(rows), numbers, made
+    made = max(row.provenance.made or "" for row in rows.values())
+    return row.budget, len(rows), numbers, made
 
 
 def _median_return(rows: Sequence[Row]) -> float | None:
-    returns = [row["final_return"] for row in rows if row["final_return"] is not None]
+    returns = [row.final_return for row in rows if row.final_return is not None]
     return float(statistics.median(returns)) if returns else None
 
 

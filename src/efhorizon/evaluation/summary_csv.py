@@ -15,9 +15,9 @@ from pathlib import Path
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
-from efhorizon.evaluation._fields import read_text
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
 from efhorizon.io.files import written_aside
+from efhorizon.study.decode import read_text
 
 FILE = "summary.csv"
 PUBLISHED_COLUMNS = (

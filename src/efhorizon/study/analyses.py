@@ -1,12 +1,7 @@
-"""Analyses on disk: what theory says about one MDP, with pictures for people.
-
-    RESULTS/analyses/NAME.json            one MDP each
-    RESULTS/pictures/NAME-start.png       the start state
-    RESULTS/pictures/NAME-deciding.png    the state that makes it hard
-    RESULTS/pictures/NAME-episode.png     an optimal episode, a sheet of frames
+"""Making the analysis of a table: what theory says about it, and pictures for people.
 
 An analysis says what it was made from: the table, the code, the settings, the bounds. One that no longer matches is
-made again. Its file is written last, so an analysis that is there has its pictures.
+made again. One that matches and has lost its pictures, as those in an export have, gets them back.
 """
 
 from __future__ import annotations
@@ -15,12 +10,12 @@ import inspect
 import json
 import platform
 import time
-from collections.abc import Mapping
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from efhorizon._version import __version__
@@ -29,151 +24,128 @@ from efhorizon.bounds.registry import Bound, registered_bounds
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.io.behaviour import is_version, source_digest, version_name
-from efhorizon.io.files import write_json, written_aside
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
 from efhorizon.planning.returns import NoLatticeError, return_laws
 from efhorizon.planning.sweeps import Witness
+from efhorizon.study.analysis_record import (
+    UNIFORM,
+    AnalysisProvenance,
+    AnalysisRecord,
+    AnalysisSettings,
+    AnyAnalysis,
+    CompleteFigures,
+    DecidingAction,
+    DecidingState,
+    EpisodeSheet,
+    Replay,
+    ReturnHistogram,
+    StageSeconds,
+    TableFigures,
+    is_complete,
+)
+from efhorizon.study.decode import record_of
+from efhorizon.study.results import Results
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import picture
 
-FORMAT, FORMAT_VERSION = "efhorizon-analysis", 1
-MAX_BYTES = 64 << 20  # of an analysis file; the largest ones have a few hundred kilobytes
 MAX_BINS = 60  # of a histogram
 _MAX_LAW_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
-
-def analysis_path(results: Path, name: str) -> Path:
-    return results / "analyses" / f"{name}.json"
+CompleteAnalysis = AnalysisRecord[CompleteFigures]
 
 
-def is_whole(results: Path, name: str) -> bool:
+def is_whole(results: Results, name: str) -> bool:
     """Whether an analysis is there with all its pictures; one that an export brought has none."""
     try:
-        return _has_pictures(results, read_analysis(analysis_path(results, name)))
+        return _has_pictures(results, results.analysis(name))
     except StoreError:
         return False
 
 
-def current_analysis(results: Path, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K) -> dict[str, Any] | None:
-    """The analysis of a table, if it was made from the same inputs and its pictures are there."""
-    path = analysis_path(results, _name(mdp))
-    if not path.exists():
-        return None
+def current_analysis(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K) -> CompleteAnalysis | None:
+    """The analysis of a table, if it was made from the same inputs; pictures that are missing are drawn."""
+    name = _name(mdp)
     try:
-        content = read_analysis(path)
+        analysis = results.analysis(name) if results.has_analysis(name) else None
     except StoreError:
         return None
-    provenance = content.get("provenance")
-    inputs = _inputs(mdp, max_k)
-    if not isinstance(provenance, dict) or None in inputs["bounds"].values():
+    if analysis is None or not is_complete(analysis) or not _is_made_from(analysis, _inputs(mdp, max_k)):
         return None
-    if not is_version(provenance.get("code"), "analysis", BEHAVIOUR):
-        return None
-    if any(provenance.get(key) != value for key, value in inputs.items() if key != "code"):
-        return None
-    return content if _has_pictures(results, content) else None
+    if not _has_pictures(results, analysis):
+        pictures = _pictures_again(mdp, analysis)
+        if pictures is None:
+            return None
+        results.write_pictures(pictures)
+    return analysis
 
 
 def write_analysis(
-    results: Path, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, build_seconds: float | None = None
-) -> dict[str, Any]:
+    results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, build_seconds: float | None = None
+) -> CompleteAnalysis:
     """Analyze a table and write the analysis with its pictures; returns what was written."""
-    content, pictures = analysis_record(mdp, max_k=max_k, build_seconds=build_seconds)
-    for name, image in pictures.items():
-        with written_aside(results / name) as temporary:
-            temporary.write_bytes(image)
-    write_json(analysis_path(results, content["id"]), content)
-    return content
-
-
-def read_analysis(path: Path) -> dict[str, Any]:
-    """An analysis from its file, which may come from anywhere: only its frame is checked here."""
-    try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise StoreError(f"{path}: {size:,} bytes are too many for an analysis (at most {MAX_BYTES:,})")
-        content = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
-    except (ValueError, RecursionError):
-        raise StoreError(f"{path}: not an analysis; delete it to have it made again") from None
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise StoreError(f"{path}: not an analysis; delete it to have it made again")
-    if content.get("format_version") != FORMAT_VERSION:
-        raise StoreError(f"{path}: made by another version of efhorizon (format {content.get('format_version')!r})")
-    if content.get("id") != path.stem:
-        raise StoreError(f"{path}: says that it is about {content.get('id')!r}")
-    if not isinstance(content.get("analysis"), dict):
-        raise StoreError(f"{path}: has no analysis in it; delete it to have it made again")
-    return content
-
-
-def _has_pictures(results: Path, content: Mapping[str, Any]) -> bool:
-    try:
-        return all((results / name).is_file() for name in picture_names(content))
-    except OSError:  # a name that cannot be one
-        return False
-
-
-def picture_names(content: Mapping[str, Any]) -> list[str]:
-    """The pictures that an analysis names, relative to the results directory."""
-    holders = (content.get("deciding"), content.get("episode"))
-    named = [content.get("start_picture"), *(holder.get("picture") for holder in holders if isinstance(holder, dict))]
-    return [name for name in named if isinstance(name, str)]
+    analysis, pictures = analysis_record(mdp, max_k=max_k, build_seconds=build_seconds)
+    results.write_analysis(analysis, pictures)
+    return analysis
 
 
 def analysis_record(
     mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, build_seconds: float | None = None
-) -> tuple[dict[str, Any], dict[str, bytes]]:
+) -> tuple[CompleteAnalysis, dict[str, bytes]]:
     """All there is to say about a table, and its pictures by name."""
     if not mdp.is_complete:
         raise InvalidTableError(f"{_name(mdp)}: the table is unfinished; a study needs complete ones")
     began = time.monotonic()
     given = problem(mdp, max_k=max_k)
     analysis = analysis_of(given)
-    names = action_names(mdp.metadata, mdp.num_actions)
     pictures: dict[str, bytes] = {}
-    episode = _episode(given, names, pictures)
+    episode = _episode(given, pictures)
     start_picture = _drawn(mdp, 0, "start", pictures)
-    deciding = _deciding(given, analysis, names, pictures)
-    verification = mdp.metadata.get("verification")
-    content = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "id": _name(mdp),
-        **{key: mdp.metadata.get(key) for key in ("suite", "game", "unshaped", "shaping")},
-        "reward_factor": float(mdp.metadata.get("reward_factor", 1.0)),
-        "exploration": "uniform",
-        "analysis": analysis.as_json(),
-        "titles": dict(analysis.titles),
-        "table": {
-            "num_states": mdp.num_states,
-            "num_raw_states": mdp.metadata.get("num_states_raw"),
-            "fingerprint": mdp.fingerprint(),
-            "layers": np.diff(given.timeline.starts).tolist(),
-            "frameskip": mdp.metadata.get("frameskip"),
-            "verification": verification,
-        },
-        "deciding": deciding,
-        "start_picture": start_picture,
-        "episode": episode,
-        "seconds": {
-            "build": build_seconds,
-            "verify": verification.get("seconds") if isinstance(verification, dict) else None,
-            "analyze": round(time.monotonic() - began, 3),
-        },
-        "provenance": {
-            **_inputs(mdp, max_k),
-            "efhorizon": __version__,
-            "packages": {name: metadata.version(name) for name in ("numpy", "numba", "scipy")},
-            "python": platform.python_version(),
-            "machine": platform.machine(),
-        },
-    }
-    return content, pictures
+    deciding = _deciding(given, analysis, pictures)
+    replayed = mdp.metadata.get("verification")
+    verification = None if replayed is None else record_of(replayed, Replay, f"{_name(mdp)}: verification")
+    record = AnalysisRecord(
+        id=_name(mdp),
+        suite=mdp.metadata.get("suite") or "unknown",
+        game=mdp.metadata.get("game"),
+        unshaped=mdp.metadata.get("unshaped"),
+        shaping=mdp.metadata.get("shaping"),
+        reward_factor=float(mdp.metadata.get("reward_factor", 1.0)),
+        exploration=UNIFORM,
+        figures=_figures(analysis),
+        titles=dict(analysis.titles),
+        table=TableFigures(
+            num_states=mdp.num_states,
+            num_raw_states=mdp.metadata.get("num_states_raw"),
+            fingerprint=mdp.fingerprint(),
+            layers=np.diff(given.timeline.starts).tolist(),
+            frameskip=mdp.metadata.get("frameskip"),
+            verification=verification,
+        ),
+        deciding=deciding,
+        start_picture=start_picture,
+        episode=episode,
+        seconds=StageSeconds(
+            build=build_seconds,
+            verify=None if verification is None else verification.seconds,
+            analyze=round(time.monotonic() - began, 3),
+        ),
+        provenance=replace(
+            _inputs(mdp, max_k),
+            efhorizon=__version__,
+            packages={name: metadata.version(name) for name in ("numpy", "numba", "scipy")},
+            python=platform.python_version(),
+            machine=platform.machine(),
+        ),
+    )
+    return record, pictures
+
+
+def _figures(analysis: Analysis) -> CompleteFigures:
+    content = json.loads(json.dumps(analysis.as_json()))  # numpy's floats become Python's
+    return record_of(content, CompleteFigures, f"analysis of {analysis.id}")
 
 
 def _name(mdp: TabularMDP) -> str:
@@ -183,15 +155,28 @@ def _name(mdp: TabularMDP) -> str:
     return name
 
 
-def _inputs(mdp: TabularMDP, max_k: int) -> dict[str, Any]:
+def _inputs(mdp: TabularMDP, max_k: int) -> AnalysisProvenance:
     """Everything that an analysis depends on."""
-    return {
-        "table_fingerprint": mdp.fingerprint(),
-        "table_inputs": mdp.metadata.get("inputs"),  # screens are no part of the fingerprint
-        "code": version_name("analysis", BEHAVIOUR),
-        "settings": {"max_k": max_k, "gamma": 1.0, "exploration": "uniform"},
-        "bounds": {bound.name: _bound_digest(bound) for bound in registered_bounds()},
-    }
+    return AnalysisProvenance(
+        table_fingerprint=mdp.fingerprint(),
+        table_inputs=mdp.metadata.get("inputs"),
+        code=version_name("analysis", BEHAVIOUR),
+        settings=AnalysisSettings(max_k=max_k, gamma=1.0, exploration=UNIFORM),
+        bounds={bound.name: _bound_digest(bound) for bound in registered_bounds()},
+    )
+
+
+def _is_made_from(analysis: AnyAnalysis, inputs: AnalysisProvenance) -> bool:
+    made_from = analysis.provenance
+    return (
+        made_from is not None
+        and made_from.table_fingerprint == inputs.table_fingerprint
+        and made_from.table_inputs == inputs.table_inputs
+        and is_version(made_from.code, "analysis", BEHAVIOUR)
+        and made_from.settings == inputs.settings
+        and made_from.bounds == inputs.bounds
+        and None not in inputs.bounds.values()
+    )
 
 
 def _bound_digest(bound: Bound) -> str | None:
@@ -203,6 +188,23 @@ def _bound_digest(bound: Bound) -> str | None:
         return source_digest(inspect.getsource(bound.function if module == "__main__" else import_module(module)))
     except (OSError, TypeError, ImportError):
         return None
+
+
+def _has_pictures(results: Results, analysis: AnyAnalysis) -> bool:
+    return all(map(results.has_picture, analysis.pictures.values()))
+
+
+def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis) -> dict[str, bytes] | None:
+    """The pictures of an analysis, from its table; None where they would not be those that it names."""
+    pictures: dict[str, bytes] = {}
+    if _drawn(mdp, 0, "start", pictures) != analysis.start_picture:
+        return None
+    deciding = analysis.deciding
+    if deciding is not None and deciding.picture is not None:
+        is_there = deciding.state < mdp.num_states
+        if not is_there or _drawn(mdp, deciding.state, "deciding", pictures) != deciding.picture:
+            return None
+    return pictures if _episode(problem(mdp), pictures) == analysis.episode else None
 
 
 def _drawn(mdp: TabularMDP, state: int, kind: str, pictures: dict[str, bytes]) -> str | None:
@@ -218,7 +220,7 @@ def _drawn(mdp: TabularMDP, state: int, kind: str, pictures: dict[str, bytes]) -
     return name
 
 
-def _episode(given: Problem, names: tuple[str, ...], pictures: dict[str, bytes]) -> dict[str, Any] | None:
+def _episode(given: Problem, pictures: dict[str, bytes]) -> EpisodeSheet | None:
     mdp = given.mdp
     if mdp.screens is None:
         return None
@@ -229,48 +231,48 @@ def _episode(given: Problem, names: tuple[str, ...], pictures: dict[str, bytes])
         return None
     name = f"pictures/{_name(mdp)}-episode.png"
     pictures[name] = encoded_png(sheet.image)
-    return {
-        "picture": name,
-        "frames": sheet.frames,
-        "columns": sheet.columns,
-        "width": sheet.width,
-        "height": sheet.height,
-        "actions": [names[action] for action in episode.actions],
-        "rewards": list(episode.rewards),
-    }
+    names = action_names(mdp.metadata, mdp.num_actions)
+    return EpisodeSheet(
+        picture=name,
+        frames=sheet.frames,
+        columns=sheet.columns,
+        width=sheet.width,
+        height=sheet.height,
+        actions=[names[action] for action in episode.actions],
+        rewards=list(episode.rewards),
+    )
 
 
-def _deciding(
-    given: Problem, analysis: Analysis, names: tuple[str, ...], pictures: dict[str, bytes]
-) -> dict[str, Any] | None:
+def _deciding(given: Problem, analysis: Analysis, pictures: dict[str, bytes]) -> DecidingState | None:
     witness = analysis.deciding
     if witness is None:
         return None
+    names = action_names(given.mdp.metadata, given.mdp.num_actions)
     histograms = _histograms(given, witness)
     is_optimal = given.optimal.actions[witness.pair].tolist()
-    return {
-        "k": witness.k,  # of Q^k below
-        "time": witness.time,
-        "state": witness.state,
-        "picture": _drawn(given.mdp, witness.state, "deciding", pictures),
-        "actions": [
-            {
-                "action": action,
-                "name": names[action],
-                "q": witness.q_values[action],
-                "optimal_q": witness.optimal_q_values[action],
-                "is_optimal": is_optimal[action],
-                "histogram": histograms[action],
-            }
+    return DecidingState(
+        k=witness.k,
+        time=witness.time,
+        state=witness.state,
+        picture=_drawn(given.mdp, witness.state, "deciding", pictures),
+        actions=[
+            DecidingAction(
+                action=action,
+                name=names[action],
+                q=witness.q_values[action],
+                optimal_q=witness.optimal_q_values[action],
+                is_optimal=is_optimal[action],
+                histogram=histograms[action],
+            )
             for action in range(given.mdp.num_actions)
         ],
-    }
+    )
 
 
-def _histograms(given: Problem, witness: Witness) -> list[dict[str, list[float]] | None]:
-    """For each action the exact law of what exploring pays after the best k actions that begin with it, and they pay.
+def _histograms(given: Problem, witness: Witness) -> list[ReturnHistogram | None]:
+    """For each action the exact distribution of returns: the best k actions that begin with it, then exploring.
 
-    Its mean is Q^k. The best k actions are those whose law has the largest mean.
+    Its mean is Q^k. The best k actions are those whose distribution has the largest mean.
     """
     try:
         options = choices_at(given.timeline, given.optimal, np.array([witness.pair]), witness.k)
@@ -292,16 +294,12 @@ def _histograms(given: Problem, witness: Witness) -> list[dict[str, list[float]]
     return [_histogram(returns, mass, low, high) for returns, mass in found]
 
 
-def _histogram(returns: NDArray[Any], mass: NDArray[Any], low: float, high: float) -> dict[str, list[float]]:
+def _histogram(returns: NDArray[Any], mass: NDArray[Any], low: float, high: float) -> ReturnHistogram:
     """Returns and their probabilities. Too many are merged into bins from `low` to `high`, each shown at its mean."""
     if len(returns) <= MAX_BINS:
-        return {"returns": returns.tolist(), "probabilities": mass.tolist()}
+        return ReturnHistogram(returns=returns.tolist(), probabilities=mass.tolist())
     place = np.minimum((returns - low) / (high - low) * MAX_BINS, MAX_BINS - 1).astype(np.int64)
     total = np.bincount(place, mass, MAX_BINS)
     used = total > 0
     means = np.bincount(place, mass * returns, MAX_BINS)[used] / total[used]
-    return {"returns": means.tolist(), "probabilities": total[used].tolist()}
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON")
+    return ReturnHistogram(returns=means.tolist(), probabilities=total[used].tolist())

@@ -7,12 +7,14 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from efhorizon.errors import StoreError
-from efhorizon.evaluation._fields import Fields, read_text
 from efhorizon.io import store
 from efhorizon.io.files import written_aside
+from efhorizon.study.decode import Count, Text, read_text, record_of
 
 FILE = "tables.csv"
 _STORE_FILE = "zarr.json"  # in the folder of a table
@@ -36,7 +38,7 @@ class BuiltTable:
 def tables_in(folder: Path) -> tuple[BuiltTable, ...]:
     """The tables in the native store's folder, by name; none where there is no such folder."""
     paths = sorted(file.parent for file in folder.glob(f"[!.]*/{_STORE_FILE}"))
-    return tuple(_described(store.header(path), str(path)) for path in paths)
+    return tuple(map(_described, paths))
 
 
 def read_tables(path: Path) -> tuple[BuiltTable, ...]:
@@ -61,23 +63,47 @@ def write_tables(path: Path, tables: Iterable[BuiltTable]) -> None:
             writer.writerow({name: _written(value) for name, value in asdict(table).items()})
 
 
-def _described(content: Mapping[str, Any], where: str) -> BuiltTable:
-    header = Fields(content, where)
-    metadata = header.fields("metadata")
-    shape = header.fields("digests").mapping("transitions").get("shape")
-    if not isinstance(shape, list) or not shape or not isinstance(shape[0], int):
-        raise StoreError(f"{where}: the shape of the transitions must be numbers, not {shape!r}")
-    checked = header.mapping("metadata").get("verification")
-    verification = Fields(checked if isinstance(checked, dict) else {}, f"{where}: verification")
+class _Verification(Struct, frozen=True):
+    verified: bool = False
+    episodes: Count | None = None
+    steps: Count | None = None
+
+
+class _Metadata(Struct, frozen=True):
+    id: Text
+    num_states_raw: Count | None = None
+    degenerate: bool = False
+    verification: _Verification | None = None
+
+
+class _Array(Struct, frozen=True):
+    shape: Annotated[list[Count], Meta(min_length=1)]
+
+
+class _Digests(Struct, frozen=True):
+    transitions: _Array
+
+
+class _Header(Struct, frozen=True):
+    """What a table's file says of it, as far as it is needed here."""
+
+    horizon: Count
+    metadata: _Metadata
+    digests: _Digests
+
+
+def _described(path: Path) -> BuiltTable:
+    header = record_of(store.header(path), _Header, str(path))
+    verification = header.metadata.verification or _Verification()
     return BuiltTable(
-        name=metadata.text("id"),
-        horizon=header.integer("horizon"),
-        num_states=shape[0],
-        num_raw_states=metadata.optional_integer("num_states_raw"),
-        is_degenerate=header.mapping("metadata").get("degenerate") is True,
-        is_verified=isinstance(checked, dict) and checked.get("verified") is True,
-        episodes=verification.optional_integer("episodes"),
-        steps=verification.optional_integer("steps"),
+        name=header.metadata.id,
+        horizon=header.horizon,
+        num_states=header.digests.transitions.shape[0],
+        num_raw_states=header.metadata.num_states_raw,
+        is_degenerate=header.metadata.degenerate,
+        is_verified=verification.verified,
+        episodes=verification.episodes,
+        steps=verification.steps,
     )
 
 

@@ -1,71 +1,80 @@
-"""A study as files that other programs read: mdps.parquet, runs.parquet, summary.csv and tables.csv.
+"""A study as files that other programs read: mdps.parquet and runs.parquet, beside summary.csv and tables.csv.
 
     mdps.parquet    one row an MDP: the columns of summary.csv, and the whole analysis as a JSON text
     runs.parquet    one row a run; the learning curve is a list in each of the columns curve_*
-    tables.csv      one line a table that was built, where that is known
 
-The same study gives the same bytes. Files are read back with care: schema, number of rows and bytes are checked.
+The same study gives the same bytes. Files are read back with care: schema, number of rows and bytes are checked. What
+summary.csv says of an MDP is the evaluation's business: its columns are handed in, and handed out as they were.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.evaluation import runs, summary_csv, theory
-from efhorizon.evaluation._fields import parsed_object
-from efhorizon.evaluation.records import MdpSummary
 from efhorizon.io.files import written_aside
-from efhorizon.study import built_tables
+from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
+from efhorizon.study.decode import json_object, plain, record_of
+from efhorizon.study.records import Row
 from efhorizon.suites.simulator import MissingExtraError
-
-if TYPE_CHECKING:
-    from efhorizon.evaluation.source import StudyData
 
 MDPS, RUNS = "mdps.parquet", "runs.parquet"
 MAX_ROWS, MAX_BYTES = 1_000_000, 1 << 31
 _BATCH_ROWS = 16  # looked at one after the other, so that a small file cannot fill the memory
-_ANALYSIS = "analysis_json"
-_TEXT_COLUMNS = frozenset({"mdp_name", "origin", "type", "base_mdp_name", "game", "effective_horizon_kind"})
+_NAME, _ANALYSIS = "mdp_name", "analysis_json"
+_TEXT_COLUMNS = frozenset({_NAME, "origin", "type", "base_mdp_name", "game", "effective_horizon_kind"})
 _COUNT_COLUMNS = frozenset({"horizon", "num_actions", "num_states_consolidated", "k_min", "epw"})
 _JSON_FIELDS = ("hyperparameters", "protocol", "provenance")
 _CURVE = ("curve_step", "curve_return", "curve_training_return", "curve_low", "curve_high")
+_OTHER = "other"  # empty; older versions put fields there that they did not know
+
+_Cells = dict[str, Any]  # one row of a Parquet file by column
 
 
-def write_export(folder: Path, data: StudyData) -> list[Path]:
-    """Write the files; returns their paths."""
-    mdps, run_table, csv_file = folder / MDPS, folder / RUNS, folder / summary_csv.FILE
-    _write(mdps, _mdp_rows(data), _mdp_schema(data.summaries))
-    _write(run_table, [_run_row(row) for row in sorted(data.runs, key=_run_order)], _run_schema())
-    summary_csv.write_summaries(csv_file, data.summaries)
-    if not data.tables:
-        return [mdps, run_table, csv_file]
-    tables = folder / built_tables.FILE
-    built_tables.write_tables(tables, data.tables)
-    return [mdps, run_table, csv_file, tables]
+@dataclass(frozen=True)
+class ExportedMdp:
+    """One row of mdps.parquet."""
+
+    where: str  # file and row, for messages
+    columns: Mapping[str, str]  # of summary.csv; an empty text where there is nothing
+    analysis: AnyAnalysis | None  # None where the study was a summary.csv
 
 
-def read_mdps(path: Path) -> tuple[dict[str, dict[str, Any]], list[MdpSummary]]:
-    """Analyses by name, and the summaries as they were written."""
-    analyses: dict[str, dict[str, Any]] = {}
-    summaries = []
-    for number, row in enumerate(_read(path, {"mdp_name": "string", _ANALYSIS: "string"})):
+def write_mdps(
+    path: Path,
+    analyses: Mapping[str, AnyAnalysis],
+    columns: Sequence[str],
+    summaries: Sequence[Mapping[str, str | float | None]],
+) -> None:
+    """Write mdps.parquet; `summaries` are the lines of summary.csv, and `columns` all of their columns."""
+    rows: dict[str, _Cells] = {str(summary[_NAME]): dict(summary) for summary in summaries}
+    for name, analysis in analyses.items():
+        rows.setdefault(name, {_NAME: name})[_ANALYSIS] = json.dumps(plain(analysis), sort_keys=True)
+    _write(path, [rows[name] for name in sorted(rows)], _mdp_schema(columns))
+
+
+def write_runs(path: Path, rows: Sequence[Row]) -> None:
+    """Write runs.parquet."""
+    _write(path, [_run_cells(row) for row in sorted(rows, key=_run_order)], _run_schema())
+
+
+def read_mdps(path: Path) -> list[ExportedMdp]:
+    """The MDPs of an export, with the columns of summary.csv as they were written."""
+    found = []
+    for number, row in enumerate(_read(path, {_NAME: "string", _ANALYSIS: "string"})):
         where = f"{path}: row {number}"
         text = row.pop(_ANALYSIS)
-        if text is not None:
-            content = parsed_object(text, where, "an analysis")
-            analyses[theory.checked_name(content, where)] = content
-        if row.get("horizon") is not None:  # an unfinished analysis has no figures
-            line = {name: "" if value is None else str(value) for name, value in row.items()}
-            summaries.append(summary_csv.summary_of(line, where))
-    return analyses, summary_csv.checked_summaries(summaries, str(path))
+        columns = {name: "" if value is None else str(value) for name, value in row.items()}
+        found.append(ExportedMdp(where, columns, None if text is None else decoded_analysis(text, where)))
+    return found
 
 
-def read_runs(path: Path) -> list[dict[str, Any]]:
-    """Run rows, as they are in a results directory; none where there is no such file."""
+def read_runs(path: Path) -> list[Row]:
+    """Run rows, as they are in a results folder; none where there is no such file."""
     if not path.exists():
         return []
     schema = _run_schema()
@@ -73,19 +82,11 @@ def read_runs(path: Path) -> list[dict[str, Any]]:
     return [_run_of(row, f"{path}: row {number}") for number, row in enumerate(_read(path, expected))]
 
 
-def _mdp_rows(data: StudyData) -> list[dict[str, Any]]:
-    rows = {summary.name: dict(summary_csv.fields_of(summary)) for summary in data.summaries}
-    for name, content in data.analyses.items():
-        row = rows.setdefault(name, {"mdp_name": name})
-        row[_ANALYSIS] = json.dumps(content, sort_keys=True)
-    return [rows[name] for name in sorted(rows)]
-
-
-def _mdp_schema(summaries: Sequence[MdpSummary]) -> Any:
+def _mdp_schema(columns: Sequence[str]) -> Any:
     arrow = _arrow()
     types = {
         name: arrow.string() if name in _TEXT_COLUMNS else arrow.int64() if name in _COUNT_COLUMNS else arrow.float64()
-        for name in summary_csv.columns(summaries)
+        for name in columns
     }
     return arrow.schema([*types.items(), (_ANALYSIS, arrow.string())])
 
@@ -103,52 +104,42 @@ def _run_schema() -> Any:
             *((name, arrow.string()) for name in _JSON_FIELDS),
             (_CURVE[0], arrow.list_(arrow.field("element", arrow.int64()))),  # as Parquet itself calls the items
             *((name, arrow.list_(arrow.field("element", arrow.float64()))) for name in _CURVE[1:]),
-            ("other", arrow.string()),  # fields that this version does not know, as a JSON text
+            (_OTHER, arrow.string()),
         ]
     )
 
 
-def _run_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    known = set(_run_schema().names) | {"learning_curve"}
-    flat = {name: value for name, value in row.items() if name in known and name != "learning_curve"}
+def _run_cells(row: Row) -> _Cells:
+    cells = plain(row)
+    curve = cells.pop("learning_curve")
     # in their own order, so that a row that is taken over from an export is the same to the byte
-    flat |= {name: json.dumps(row.get(name)) for name in _JSON_FIELDS}
-    other = {name: value for name, value in row.items() if name not in known}
-    flat["other"] = json.dumps(other, sort_keys=True) if other else None
-    return flat | _curve_columns(row.get("learning_curve"), f"row of {row['id']}")
+    return cells | {name: json.dumps(cells[name]) for name in _JSON_FIELDS} | _curve_cells(curve)
 
 
-def _curve_columns(curve: Any, where: str) -> dict[str, list[Any] | None]:
+def _curve_cells(curve: list[list[float | None]]) -> dict[str, list[float | None]]:
     """Points of three numbers (PPO and DQN) or four (GORP) as one list a number."""
-    if not isinstance(curve, list) or not all(isinstance(point, list) and len(point) in (3, 4) for point in curve):
-        raise StoreError(f"{where}: learning_curve must be a list of points of three or four numbers")
     names = _CURVE[:3] if not curve or len(curve[0]) == 3 else (*_CURVE[:2], *_CURVE[3:])
-    if any(len(point) != len(names) for point in curve):
-        raise StoreError(f"{where}: the points of learning_curve are of different lengths")
-    columns: dict[str, list[Any] | None] = dict.fromkeys(_CURVE)
-    return columns | {name: [point[i] for point in curve] for i, name in enumerate(names)}
+    return {name: [point[place] for point in curve] for place, name in enumerate(names)}
 
 
-def _run_of(flat: dict[str, Any], where: str) -> dict[str, Any]:
-    lists = [flat.pop(name) for name in _CURVE]
-    other = flat.pop("other")
-    for name in _JSON_FIELDS:
-        flat[name] = parsed_object(flat[name] or "", f"{where}: {name}", "an object")
-    present = [values for values in lists if values is not None]
-    if len({len(values) for values in present}) > 1:
+def _run_of(cells: _Cells, where: str) -> Row:
+    lists = [values for name in _CURVE if (values := cells.pop(name)) is not None]
+    if len({len(values) for values in lists}) > 1:
         raise StoreError(f"{where}: the columns {', '.join(_CURVE)} are of different lengths")
-    row = flat | {"learning_curve": [list(point) for point in zip(*present, strict=True)]}
-    row |= parsed_object(other, f"{where}: other", "an object") if other is not None else {}
-    runs.check_row(row, where)
-    return row
+    cells["learning_curve"] = [list(point) for point in zip(*lists, strict=True)]
+    for name in _JSON_FIELDS:
+        cells[name] = json_object(cells[name] or "", f"{where}: {name}", "an object")
+    other = cells.pop(_OTHER)
+    if other is not None:
+        cells |= json_object(other, f"{where}: {_OTHER}", "an object")
+    return record_of(cells, Row, where)
 
 
-def _run_order(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    names = ("id", "algorithm", "backend", "setting", "seed")
-    return (*(row[name] for name in names), json.dumps(row, sort_keys=True))
+def _run_order(row: Row) -> tuple[str | int, ...]:
+    return (row.id, row.algorithm, row.backend, row.setting, row.seed, json.dumps(plain(row), sort_keys=True))
 
 
-def _write(path: Path, rows: list[dict[str, Any]], schema: Any) -> None:
+def _write(path: Path, rows: list[_Cells], schema: Any) -> None:
     arrow = _arrow()
     try:
         table = arrow.Table.from_pylist(rows, schema=schema)
@@ -158,7 +149,7 @@ def _write(path: Path, rows: list[dict[str, Any]], schema: Any) -> None:
         _parquet().write_table(table, temporary, compression="zstd")
 
 
-def _read(path: Path, expected: Mapping[str, str]) -> list[dict[str, Any]]:
+def _read(path: Path, expected: Mapping[str, str]) -> list[_Cells]:
     """The rows of a file whose columns include the expected ones, in the expected types."""
     arrow = _arrow()
     try:
@@ -169,7 +160,7 @@ def _read(path: Path, expected: Mapping[str, str]) -> list[dict[str, Any]]:
             for name, type_ in expected.items():
                 if types.get(name) != type_:
                     raise StoreError(f"{path}: column {name} must be {type_}, not {types.get(name, 'missing')}")
-            rows: list[dict[str, Any]] = []
+            rows: list[_Cells] = []
             num_bytes = 0
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 num_bytes += batch.nbytes

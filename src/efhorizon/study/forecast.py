@@ -14,8 +14,9 @@ from efhorizon.build.target import Target
 from efhorizon.study import rates as constants
 from efhorizon.study import sweep
 from efhorizon.study.analyses import is_whole
-from efhorizon.study.plan import Plan, Runs
-from efhorizon.study.rates import Rates, counted_rows, measured_rates, network_of, num_actions_of, run_title
+from efhorizon.study.plan import Plan, RunPlan
+from efhorizon.study.rates import Rates, measured_rates, network_of, num_actions_of, run_title
+from efhorizon.study.results import Results
 from efhorizon.study.sizes import Size, known_size, search_state
 from efhorizon.suites import registry
 
@@ -102,10 +103,11 @@ def forecast(plan: Plan, leave_out: frozenset[str] = frozenset()) -> Forecast:
     """What the rest of a study will take; `leave_out` names those that have failed or were left out already."""
     targets = [target for target in plan.targets() if target.id not in leave_out]
     sizes = {target.id: _bounded(known_size(target, plan.tables), plan) for target in targets}
-    rates = measured_rates(plan.out, targets, plan.num_workers)
-    rows = counted_rows(plan.out)
+    results = Results(plan.out)
+    rates = measured_rates(results, targets, plan.num_workers)
+    rows = results.num_rows()
     runs = [_runs_stage(plan, algorithm, targets, rates, rows) for algorithm in _algorithms(plan)]
-    stages = (_build_stage(plan, targets, sizes, rates), _analysis_stage(plan, targets, sizes), *runs)
+    stages = (_build_stage(plan, targets, sizes, rates), _analysis_stage(results, targets, sizes), *runs)
     return Forecast((*stages, _report_stage(len(targets))), sizes, rates)
 
 
@@ -172,8 +174,8 @@ def _search_seconds(plan: Plan, target: Target, size: Size, rates: Rates) -> Spa
     return Span(low, high)
 
 
-def _analysis_stage(plan: Plan, targets: Sequence[Target], sizes: dict[str, Size]) -> StageForecast:
-    left = [target for target in targets if not is_whole(plan.out, target.id)]
+def _analysis_stage(results: Results, targets: Sequence[Target], sizes: dict[str, Size]) -> StageForecast:
+    left = [target for target in targets if not is_whole(results, target.id)]
     seconds, peaks = Span(), [Span()]
     for target in left:
         num_actions = num_actions_of(target)
@@ -220,7 +222,7 @@ def _runs_stage(
     return StageForecast(algorithm, num_done, num_left, seconds.times(1 / at_once), memory, disk)
 
 
-def _run_seconds(runs: Runs, num_runs: int, rates: Rates, network: str) -> Span:
+def _run_seconds(runs: RunPlan, num_runs: int, rates: Rates, network: str) -> Span:
     compilation = constants.COMPILATION_SECONDS[runs.algorithm]
     if runs.algorithm == "gorp":
         low, high = constants.GORP_SECONDS

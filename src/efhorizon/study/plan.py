@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+
+from msgspec import UNSET
 
 from efhorizon import catalog
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.planning.problem import DEFAULT_MAX_K
 from efhorizon.study import sweep
-from efhorizon.study.pool import Job
 from efhorizon.study.rates import network_of
+from efhorizon.study.records import PlannedRuns, PlanRecord
+from efhorizon.study.tasks import RunTask, tasks_on
 
 ALL = "all"  # every suite
 
 
 @dataclass(frozen=True)
-class Runs:
+class RunPlan:
     """What is run of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
 
     algorithm: sweep.Algorithm
@@ -27,9 +29,10 @@ class Runs:
     num_seeds: int = sweep.SEEDS
     max_steps: int = sweep.STEPS
 
-    def as_json(self) -> dict[str, Any]:
-        content: dict[str, Any] = {"algorithm": self.algorithm, "settings": self.setting_names()}
-        return content if self.algorithm == "gorp" else {**content, "seeds": self.num_seeds, "steps": self.max_steps}
+    def record(self) -> PlannedRuns:
+        if self.algorithm == "gorp":
+            return PlannedRuns(self.algorithm, self.setting_names())
+        return PlannedRuns(self.algorithm, self.setting_names(), self.num_seeds, self.max_steps)
 
     def setting_names(self) -> list[str]:
         return list(sweep.named_settings(self.algorithm, self.settings))
@@ -46,8 +49,8 @@ class Plan:
 
     out: Path
     names: tuple[str, ...]
-    runs: tuple[Runs, ...] = tuple(Runs(algorithm) for algorithm in ("gorp", "ppo", "dqn"))
-    image_runs: tuple[Runs, ...] | None = None  # instead of `runs` where agents see images: training is slow there
+    runs: tuple[RunPlan, ...] = tuple(RunPlan(algorithm) for algorithm in ("gorp", "ppo", "dqn"))
+    image_runs: tuple[RunPlan, ...] | None = None  # instead of `runs` where agents see images: training is slow there
     max_k: int = DEFAULT_MAX_K
     budget: Budget = field(default_factory=Budget)
     num_workers: int = 1
@@ -64,31 +67,37 @@ class Plan:
         first = {target.search_name: place for place, target in reversed(list(enumerate(found)))}
         return sorted(found, key=lambda target: (first[target.search_name], target.horizon))
 
-    def runs_on(self, target: Target) -> tuple[Runs, ...]:
+    def runs_on(self, target: Target) -> tuple[RunPlan, ...]:
         is_seen = network_of(target.metadata) == "image"
         return self.image_runs if is_seen and self.image_runs is not None else self.runs
 
-    def jobs(self, target: Target) -> list[Job]:
-        """One job for each algorithm and setting."""
-        network, path = network_of(target.metadata), self.tables / target.id
+    def tasks(self, target: Target) -> list[RunTask]:
+        """One task for each algorithm and setting; its table is loaded by whoever runs it."""
+        table = self.tables / target.id
         return [
-            Job(target.id, network, path, runs.algorithm, setting, runs.num_seeds, runs.max_steps)
+            task
             for runs in self.runs_on(target)
-            for setting in runs.setting_names()
+            for task in tasks_on(
+                table,
+                target.id,
+                network_of(target.metadata),
+                runs.algorithm,
+                settings=runs.settings,
+                num_seeds=runs.num_seeds,
+                max_steps=runs.max_steps,
+            )
         ]
 
-    def as_json(self) -> dict[str, Any]:
-        content = {
-            "names": list(self.names),
-            "runs": [runs.as_json() for runs in self.runs],
-            "max_k": self.max_k,
-            "max_states": self.budget.max_states,
-            "max_minutes": self.budget.max_minutes,
-            "note": self.note,
-        }
-        if self.image_runs is not None:
-            content["image_runs"] = [runs.as_json() for runs in self.image_runs]
-        return content
+    def record(self) -> PlanRecord:
+        return PlanRecord(
+            names=list(self.names),
+            runs=[runs.record() for runs in self.runs],
+            max_k=self.max_k,
+            max_states=self.budget.max_states,
+            max_minutes=self.budget.max_minutes,
+            note=self.note,
+            image_runs=UNSET if self.image_runs is None else [runs.record() for runs in self.image_runs],
+        )
 
 
 def environment_names(given: Iterable[str]) -> tuple[str, ...]:

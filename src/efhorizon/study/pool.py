@@ -27,37 +27,17 @@ from typing import Any
 import numba
 
 from efhorizon.agents.deep.protocol import RunRecord
-from efhorizon.errors import EfhorizonError
-from efhorizon.io.tables import load
-from efhorizon.mdp import TabularMDP
-from efhorizon.study import sweep
 from efhorizon.study.failures import reason_of
-from efhorizon.study.records import Results
-from efhorizon.study.run import Task, check_installed, run_task, tasks
+from efhorizon.study.results import Results
+from efhorizon.study.run import run_task
+from efhorizon.study.tasks import RunTask, check_installed
 
 _SECONDS_BETWEEN_LOOKS = 2.0  # at rows that somebody else is making
 
 
 @dataclass(frozen=True)
-class Job:
-    """One algorithm with one setting on one table, all seeds."""
-
-    name: str  # of the MDP
-    network: str  # that it is learnt with: "dense" or "image"
-    table: Path
-    algorithm: str
-    setting: str
-    num_seeds: int
-    max_steps: int
-
-    @property
-    def title(self) -> str:
-        return f"{self.name} {self.algorithm} {self.setting}"
-
-
-@dataclass(frozen=True)
-class JobProgress:
-    """How far a job has come."""
+class TaskProgress:
+    """How far a task has come."""
 
     steps: int  # of the run that is furthest
     finished: int
@@ -65,36 +45,36 @@ class JobProgress:
 
 
 @dataclass(frozen=True)
-class JobResult:
-    """How a job ended: its failure is None where all its rows are there."""
+class TaskResult:
+    """How a task ended: its failure is None where all its rows are there."""
 
-    job: Job
+    task: RunTask
     failure: str | None
     seconds: float
 
 
-def run_jobs(
-    jobs: Sequence[Job],
+def run_tasks(
+    tasks: Sequence[RunTask],
     results: Path,
     *,
     num_workers: int,
-    on_progress: Callable[[Job, JobProgress], None] = lambda job, progress: None,
-    on_result: Callable[[JobResult], None] = lambda result: None,
-) -> list[JobResult]:
-    """Make the rows of all jobs, in the order given as workers become free; returns how each of them ended."""
-    pool = _Pool(results, min(num_workers, len(jobs)))
-    waiting, ended = deque(jobs), list[JobResult]()
+    on_progress: Callable[[RunTask, TaskProgress], None] = lambda task, progress: None,
+    on_result: Callable[[TaskResult], None] = lambda result: None,
+) -> list[TaskResult]:
+    """Make the rows of all tasks, in the order given as workers become free; returns how each of them ended."""
+    pool = _Pool(results, min(num_workers, len(tasks)))
+    waiting, ended = deque(tasks), list[TaskResult]()
     try:
         while waiting or pool.is_busy:
             while waiting and pool.has_room:
                 pool.submit(waiting.popleft())
-            for job, message in pool.messages():
-                if isinstance(message, JobProgress):
-                    on_progress(job, message)
+            for task, message in pool.messages():
+                if isinstance(message, TaskProgress):
+                    on_progress(task, message)
                 elif isinstance(message, _LeftToOthers):
                     if not waiting and not pool.is_busy:
                         time.sleep(_SECONDS_BETWEEN_LOOKS)
-                    waiting.append(job)  # another study makes some rows: look again when all else is done
+                    waiting.append(task)  # another study makes some rows: look again when all else is done
                 else:
                     ended.append(message)
                     on_result(message)
@@ -105,15 +85,15 @@ def run_jobs(
 
 @dataclass(frozen=True)
 class _LeftToOthers:
-    """Another process holds the claims of some rows of a job."""
+    """Another process holds the claims of some rows of a task."""
 
 
 @dataclass
-class _Worker:
+class _PoolWorker:
     process: Any
     connection: Connection
     cores: list[int]
-    job: Job | None = None
+    task: RunTask | None = None
     began: float = 0.0
 
 
@@ -128,41 +108,43 @@ class _Pool:
 
     @property
     def is_busy(self) -> bool:
-        return any(worker.job is not None for worker in self._workers)
+        return any(worker.task is not None for worker in self._workers)
 
     @property
     def has_room(self) -> bool:
-        return any(worker.job is None for worker in self._workers)
+        return any(worker.task is None for worker in self._workers)
 
-    def submit(self, job: Job) -> None:
-        place = next(place for place, worker in enumerate(self._workers) if worker.job is None)
+    def submit(self, task: RunTask) -> None:
+        place = next(place for place, worker in enumerate(self._workers) if worker.task is None)
         if not self._workers[place].process.is_alive():
             self._workers[place] = self._started(self._workers[place].cores)
         worker = self._workers[place]
-        worker.job, worker.began = job, time.monotonic()
+        worker.task, worker.began = task, time.monotonic()
         with contextlib.suppress(OSError):  # it has just died: `messages` will find out
-            worker.connection.send(job)
+            worker.connection.send(task)
 
-    def messages(self) -> list[tuple[Job, JobProgress | JobResult | _LeftToOthers]]:
+    def messages(self) -> list[tuple[RunTask, TaskProgress | TaskResult | _LeftToOthers]]:
         """What workers have to say; waits for at least one of them."""
-        busy: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers if worker.job is not None}
-        found: list[tuple[Job, JobProgress | JobResult | _LeftToOthers]] = []
+        busy: dict[Any, _PoolWorker] = {
+            worker.connection: worker for worker in self._workers if worker.task is not None
+        }
+        found: list[tuple[RunTask, TaskProgress | TaskResult | _LeftToOthers]] = []
         for connection in wait(list(busy)):
             worker = busy[connection]
-            assert worker.job is not None
-            job = worker.job
+            assert worker.task is not None
+            task = worker.task
             message: Any
             try:
                 message = worker.connection.recv()
             except (EOFError, OSError):
                 worker.process.join(timeout=5)
                 message = f"its process ended with exit code {worker.process.exitcode} (killed, or out of memory?)"
-            if isinstance(message, JobProgress):
-                found.append((job, message))
+            if isinstance(message, TaskProgress):
+                found.append((task, message))
                 continue
-            worker.job = None
+            worker.task = None
             is_left = isinstance(message, _LeftToOthers)
-            found.append((job, message if is_left else JobResult(job, message, time.monotonic() - worker.began)))
+            found.append((task, message if is_left else TaskResult(task, message, time.monotonic() - worker.began)))
         return found
 
     def close(self) -> None:
@@ -172,28 +154,28 @@ class _Pool:
         for worker in self._workers:
             worker.process.join(timeout=5)
 
-    def _started(self, cores: list[int]) -> _Worker:
+    def _started(self, cores: list[int]) -> _PoolWorker:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, self._results, cores), daemon=True)
         process.start()
         theirs.close()
-        return _Worker(process, ours, cores)
+        return _PoolWorker(process, ours, cores)
 
 
 def _serve(connection: Connection, results: Path, cores: list[int]) -> None:
-    """Run jobs until the other end closes."""
+    """Run tasks until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
     if cores:
         os.sched_setaffinity(0, cores)
         with contextlib.suppress(ValueError):  # NUMBA_NUM_THREADS allows fewer
             numba.set_num_threads(len(cores))  # it counted the cores when it was imported
-    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    threading.Thread(target=_receive_jobs, args=(connection, jobs), daemon=True).start()
+    tasks: queue.SimpleQueue[RunTask] = queue.SimpleQueue()
+    threading.Thread(target=_receive_tasks, args=(connection, tasks), daemon=True).start()
     while True:
-        job = jobs.get()
+        task = tasks.get()
         try:
-            is_whole = _run(job, results, lambda progress: connection.send(progress))
+            is_whole = _run(task, results, lambda progress: connection.send(progress))
             connection.send(None if is_whole else _LeftToOthers())
         except BrokenPipeError:
             return  # the parent is gone
@@ -201,28 +183,19 @@ def _serve(connection: Connection, results: Path, cores: list[int]) -> None:
             connection.send(reason_of(error))
 
 
-def _receive_jobs(connection: Connection, jobs: queue.SimpleQueue[Job]) -> None:
+def _receive_tasks(connection: Connection, tasks: queue.SimpleQueue[RunTask]) -> None:
     try:
         while True:
-            jobs.put(connection.recv())
+            tasks.put(connection.recv())
     except (EOFError, OSError):
-        os._exit(0)  # the parent is gone: stop in the middle of a job too
+        os._exit(0)  # the parent is gone: stop in the middle of a task too
 
 
-def _run(job: Job, results: Path, report: Callable[[JobProgress], None]) -> bool:
-    """Make the rows of a job that are missing; whether all are there now."""
-    check_installed(job.algorithm, "table")
+def _run(task: RunTask, results: Path, report: Callable[[TaskProgress], None]) -> bool:
+    """Make the rows of a task that are missing; whether all are there now."""
+    check_installed(task.algorithm, task.backend)
 
     def on_progress(runs: list[RunRecord]) -> None:
-        report(JobProgress(max(run.steps for run in runs), sum(run.is_finished for run in runs), len(runs)))
+        report(TaskProgress(max(run.steps for run in runs), sum(run.is_finished for run in runs), len(runs)))
 
-    return not run_task(task_of(job, load(job.table)), Results(results), on_progress=on_progress)
-
-
-def task_of(job: Job, mdp: TabularMDP) -> Task:
-    """The task of a job on its table."""
-    algorithm = next((known for known in sweep.ALGORITHMS if known == job.algorithm), None)
-    if algorithm is None:
-        raise EfhorizonError(f"no algorithm is called {job.algorithm!r}; there are: {' '.join(sweep.ALGORITHMS)}")
-    (task,) = tasks([mdp], algorithm, settings=job.setting, num_seeds=job.num_seeds, max_steps=job.max_steps)
-    return task
+    return not run_task(task.loaded(), Results.made(results), on_progress=on_progress)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import statistics
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +16,8 @@ from typing import Any
 from efhorizon import catalog
 from efhorizon.build.target import Target
 from efhorizon.errors import EfhorizonError
+from efhorizon.study.records import Row
+from efhorizon.study.results import Results
 from efhorizon.study.sizes import search_state
 from efhorizon.suites import registry
 from efhorizon.suites.suite import NetworkKind
@@ -67,14 +68,14 @@ def network_of(metadata: Mapping[str, Any]) -> NetworkKind:
     return registry.suite(metadata.get("suite")).network(str(metadata.get("game")))
 
 
-def measured_rates(out: Path, targets: Sequence[Target], num_workers: int) -> Rates:
+def measured_rates(results: Results, targets: Sequence[Target], num_workers: int) -> Rates:
     """The rates of this study: of its searches and its rows so far, and the defaults where there are none."""
     rates, measured = Rates(), []
-    pairs = _search_rates(out / "tables", targets, num_workers)
+    pairs = _search_rates(results.path / "tables", targets, num_workers)
     if pairs:
         rates = replace(rates, pairs={**rates.pairs, **pairs})
         measured += [f"emulating {suite}" for suite in sorted(pairs)]
-    steps = _training_rates(out, {target.id: network_of(target.metadata) for target in targets})
+    steps = _training_rates(results, {target.id: network_of(target.metadata) for target in targets})
     for network, known in (("dense", dict(rates.dense_steps)), ("image", dict(rates.image_steps))):
         for algorithm in known:
             if (network, algorithm) in steps:
@@ -103,17 +104,12 @@ def num_actions_of(target: Target) -> int:
     return catalog.entry(str(target.metadata["catalogue_name"])).num_actions
 
 
-def _training_rates(out: Path, networks: Mapping[str, str]) -> dict[tuple[str, str], float]:
+def _training_rates(results: Results, networks: Mapping[str, str]) -> dict[tuple[str, str], float]:
     """Timesteps a second by network and algorithm. Seeds of a task run side by side, so the last one's time counts."""
-    from efhorizon.study.records import Results
-
-    if not (out / "results.json").is_file():
-        return {}
     together: dict[tuple[str, ...], list[tuple[int, float]]] = {}
-    for row in _readable_rows(Results(out)):
-        key = (row["id"], row["algorithm"], row["setting"])
-        if row["algorithm"] != "gorp" and row["id"] in networks:
-            together.setdefault(key, []).append((row["steps"], row["wall_seconds"]))
+    for row in _readable_rows(results):
+        if row.algorithm != "gorp" and row.id in networks:
+            together.setdefault((row.id, row.algorithm, row.setting), []).append((row.steps, row.wall_seconds))
     found: dict[tuple[str, str], list[float]] = {}
     for (name, algorithm, _), runs in together.items():
         seconds = max(seconds for _, seconds in runs)
@@ -122,16 +118,11 @@ def _training_rates(out: Path, networks: Mapping[str, str]) -> dict[tuple[str, s
     return {key: statistics.median(rates) for key, rates in found.items()}
 
 
-def _readable_rows(results: Any) -> list[dict[str, Any]]:
+def _readable_rows(results: Results) -> list[Row]:
     try:
         return list(results.rows())
     except EfhorizonError:
         return []
-
-
-def counted_rows(out: Path) -> Counter[str]:
-    """Rows that are there for each `run_title`, judged by the names of their files."""
-    return Counter(path.name.split("__seed")[0] for path in (out / "rows").glob("[!.]*.json"))
 
 
 def run_title(name: str, algorithm: str, setting: str) -> str:

@@ -1,28 +1,26 @@
-"""The way back from an export: what it holds, taken over into a results directory so that a study goes on elsewhere.
+"""The way back from an export: what it holds, taken over into a results folder so that a study goes on elsewhere.
 
 A row comes back under the file name and with the content that it had, so it counts as done wherever table,
 hyperparameters and code are still the same. Analyses come without their pictures: they count in tables and reports,
-and a study of their MDPs makes them again. Of tables that were built elsewhere there are the lines of OUT/tables.csv.
+and a study of their MDPs makes only the pictures. Of tables that were built elsewhere there are the lines of
+OUT/tables.csv.
 Everything is checked before anything is written, and what is there stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from msgspec import UNSET
 
 from efhorizon.errors import StoreError
-from efhorizon.evaluation._fields import Fields
-from efhorizon.io.files import write_json
 from efhorizon.study import built_tables, export
-from efhorizon.study.analyses import analysis_path
-from efhorizon.study.built_tables import BuiltTable
-from efhorizon.study.records import Results, Row, RunKey
+from efhorizon.study.analysis_record import AnyAnalysis
+from efhorizon.study.records import Row, RunKey
+from efhorizon.study.results import Results
 
 _LONGEST_NAME = 200  # file systems allow 255 characters, and claims and unfinished files have longer names than rows
-_ROW_FIELDS = frozenset(field.name for field in fields(Row))
 
 
 @dataclass(frozen=True)
@@ -36,7 +34,7 @@ class Restored:
     num_analyses: int  # taken over
     num_tables: int  # that are listed, and not built here
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, str | int]:
         return {
             "file": str(self.file),
             "taken_over": self.num_taken_over,
@@ -48,15 +46,12 @@ class Restored:
 
 
 def restore(path: Path, out: Path) -> Restored:
-    """Add what an export (its folder, or runs.parquet alone) has and the results directory `out` has not."""
+    """Add what an export (its folder, or runs.parquet alone) has and the results folder `out` has not."""
     file = _runs_file(path)
-    rows = [
-        (_key(row, f"{file}: row {number}"), _row(row, f"{file}: row {number}"))
-        for number, row in enumerate(export.read_runs(file))
-    ]
-    analyses = _analyses(path) if path.is_dir() else {}
+    rows = [(_key(row, f"{file}: row {number}"), row) for number, row in enumerate(export.read_runs(file))]
+    analyses = _analyses(path / export.MDPS) if path.is_dir() else []
     tables = built_tables.read_tables(path / built_tables.FILE) if path.is_dir() else ()
-    results = Results(out)
+    results = Results.made(out)
     num_taken_over = num_there = 0
     for key, row in rows:  # one claim at a time: a process can hold only so many open files
         with results.claimed([key]) as ours:
@@ -65,43 +60,34 @@ def restore(path: Path, out: Path) -> Restored:
                 num_taken_over += 1
             elif results.has(key):
                 num_there += 1
-    new = {name: content for name, content in analyses.items() if not analysis_path(out, name).exists()}
-    for name, content in new.items():
-        write_json(analysis_path(out, name), content)
+    new = [analysis for analysis in analyses if not results.has_analysis(analysis.id)]
+    for analysis in new:
+        results.write_analysis(analysis)
     return Restored(
         file,
         num_taken_over,
         num_there,
         num_being_made=len(rows) - num_taken_over - num_there,
         num_analyses=len(new),
-        num_tables=_list_tables(out / built_tables.FILE, tables),
+        num_tables=results.list_tables(tables),
     )
 
 
-def _analyses(export_folder: Path) -> dict[str, dict[str, Any]]:
-    """The analyses of an export by the names of their files."""
-    file = export_folder / export.MDPS
+def _analyses(file: Path) -> list[AnyAnalysis]:
+    """The analyses of an export, each of which can be a file."""
     if not file.exists():
-        return {}
-    analyses = {content["id"]: content for content in export.read_mdps(file)[0].values()}
-    for name in analyses:
-        if not _can_be_a_file(name):
-            raise StoreError(f"{file}: an MDP is called {name[:_LONGEST_NAME]!r}: nothing that a file can be called")
-    return analyses
+        return []
+    analyses = [mdp.analysis for mdp in export.read_mdps(file) if mdp.analysis is not None]
+    for analysis in analyses:
+        if not _can_be_a_file(analysis.id):
+            name = analysis.id[:_LONGEST_NAME]
+            raise StoreError(f"{file}: an MDP is called {name!r}: nothing that a file can be called")
+    return list({analysis.id: analysis for analysis in analyses}.values())
 
 
 def _can_be_a_file(name: str) -> bool:
     is_plain = name.isprintable() and Path(name).name == name and not name.startswith(".")
     return is_plain and len(name.encode()) <= _LONGEST_NAME
-
-
-def _list_tables(file: Path, tables: tuple[BuiltTable, ...]) -> int:
-    """Add tables to the list of those that were built elsewhere; returns how many are new."""
-    listed = {table.name: table for table in built_tables.read_tables(file)}
-    new = {table.name: table for table in tables if table.name not in listed}
-    if new:
-        built_tables.write_tables(file, [*listed.values(), *new.values()])
-    return len(new)
 
 
 def _runs_file(path: Path) -> Path:
@@ -112,40 +98,14 @@ def _runs_file(path: Path) -> Path:
     return file
 
 
-def _key(row: Mapping[str, Any], where: str) -> RunKey:
-    """What a row is of; `read_runs` has checked everything but the provenance."""
-    provenance = Fields(row["provenance"], f"{where}: provenance")
+def _key(row: Row, where: str) -> RunKey:
+    """What a row is of."""
+    fingerprint, code = row.provenance.table_fingerprint, row.provenance.code
+    if fingerprint is UNSET or code is UNSET:
+        raise StoreError(f"{where}: provenance: {'code' if code is UNSET else 'table_fingerprint'} is missing")
     key = RunKey(
-        id=row["id"],
-        algorithm=row["algorithm"],
-        backend=row["backend"],
-        setting=row["setting"],
-        seed=row["seed"],
-        hyperparameters=row["hyperparameters"],
-        protocol=row["protocol"],
-        fingerprint=provenance.text("table_fingerprint"),
-        code=provenance.text("code"),
+        row.id, row.algorithm, row.backend, row.setting, row.seed, row.hyperparameters, row.protocol, fingerprint, code
     )
     if len(key.name) > _LONGEST_NAME:
         raise StoreError(f"{where}: id, algorithm, backend and setting are too long for the name of a file")
     return key
-
-
-def _row(row: Mapping[str, Any], where: str) -> Row:
-    """The row itself. A field that this version does not know would be lost, so it is refused."""
-    unknown = sorted(set(row) - _ROW_FIELDS)
-    if unknown:
-        raise StoreError(f"{where}: fields that this version of efhorizon does not know: {', '.join(unknown)}")
-    checked = Fields(row, where)
-    checked.optional_text("solved_by")
-    checked.optional_number("best_return")
-    checked.number("optimal_return")
-    checked.number("wall_seconds")
-    curve = row["learning_curve"]
-    if not isinstance(curve, list) or not all(_is_point(point) for point in curve):
-        raise StoreError(f"{where}: the points of the learning curve must be a timestep and two or three numbers")
-    return Row(**row)
-
-
-def _is_point(point: Any) -> bool:
-    return isinstance(point, list) and len(point) in (3, 4) and isinstance(point[0], int)

@@ -19,7 +19,7 @@ _NEVER = np.iinfo(np.int64).min // 2  # less than any sum of rewards in units
 
 
 @dataclass(frozen=True)
-class Episode:
+class OptimalEpisode:
     """One episode: the state in which each action was taken, and what it paid."""
 
     states: tuple[int, ...]
@@ -38,7 +38,7 @@ class SpriteSheet:
     height: int
 
 
-def optimal_episode(timeline: Timeline, optimal: OptimalValues) -> Episode:
+def optimal_episode(timeline: Timeline, optimal: OptimalValues) -> OptimalEpisode:
     """An optimal episode that is paid early: of all optimal actions those that maximise the sum of (T - t) R_t.
 
     Without that rule a gridworld, which pays success at any time, would show an agent that spins until the last moment.
@@ -61,7 +61,7 @@ def optimal_episode(timeline: Timeline, optimal: OptimalValues) -> Episode:
         actions.append(action)
         rewards.append(float(mdp.reward_values[mdp.reward_codes[state, action]]))
         pair = int(timeline.successors[pair, action])
-    return Episode(tuple(states), tuple(actions), tuple(rewards))
+    return OptimalEpisode(tuple(states), tuple(actions), tuple(rewards))
 
 
 def sprite_sheet(mdp: TabularMDP, states: tuple[int, ...]) -> SpriteSheet:

@@ -1,8 +1,7 @@
 """A study of many environments: build, verify, analyze, run; every stage goes on where it was stopped.
 
     OUT/tables/         the tables, and the searches that they come from
-    OUT/analyses/, pictures/, rows/, claims/, results.json    see `analyses` and `records`
-    OUT/study.json      what was planned, and what came of each environment
+    OUT/...             a results folder: see `results`
 
 Stages run one after the other over all environments, so that each learns from the one before how much is left. What is
 there and still matches its inputs is kept. An environment that cannot be built, is too large or fails in another way is
@@ -15,64 +14,34 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from efhorizon._version import __version__
 from efhorizon.build.explore import Progress
 from efhorizon.build.outlook import progress_line
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import Target
-from efhorizon.io.files import write_json
 from efhorizon.io.tables import load
 from efhorizon.mdp import TabularMDP
 from efhorizon.study.analyses import current_analysis, write_analysis
+from efhorizon.study.analysis_record import CompleteFigures
 from efhorizon.study.failures import reason_of
 from efhorizon.study.forecast import Forecast, forecast
-from efhorizon.study.plan import ALL, Plan, Runs, environment_names
-from efhorizon.study.pool import Job, JobProgress, JobResult, run_jobs, task_of
-from efhorizon.study.records import Results
-from efhorizon.study.run import Task
+from efhorizon.study.plan import Plan
+from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
+from efhorizon.study.records import Stage, StageOutcome, Status, StudyRecord
+from efhorizon.study.results import Results
 from efhorizon.study.sizes import known_size, search_state
-
-__all__ = [
-    "ALL",
-    "Forecast",
-    "Outcome",
-    "Plan",
-    "Runs",
-    "StudyResult",
-    "Watcher",
-    "environment_names",
-    "forecast",
-    "study",
-]
-
-FORMAT, FORMAT_VERSION = "efhorizon-study", 1
-
-Stage = Literal["build", "analyze", "run"]
-Status = Literal["made", "kept", "left out", "failed"]
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What came of one environment in one stage."""
-
-    name: str
-    stage: Stage
-    status: Status
-    text: str  # a result, or the reason why there is none
-    seconds: float = 0.0
-
-    @property
-    def is_lost(self) -> bool:
-        return self.status in ("left out", "failed")
+from efhorizon.study.tasks import RunTask
 
 
 @dataclass(frozen=True)
 class StudyResult:
     """What came of all environments."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[StageOutcome, ...]
     seconds: float
 
     @property
@@ -81,12 +50,12 @@ class StudyResult:
         names = {outcome.name for outcome in self.outcomes}
         return len(names - {outcome.name for outcome in self.outcomes if outcome.is_lost})
 
-    def with_status(self, status: Status) -> list[Outcome]:
+    def with_status(self, status: Status) -> list[StageOutcome]:
         return [outcome for outcome in self.outcomes if outcome.status == status]
 
 
 class Watcher:
-    """Is told how a study goes; this one does not care."""
+    """Receives progress; this one ignores it."""
 
     def stage(self, stage: Stage, names: list[str], left: Forecast) -> None:
         """A stage begins with these environments, and this much is left to do."""
@@ -97,14 +66,14 @@ class Watcher:
     def progress(self, text: str, done: float | None = None) -> None:
         """Something to show while it takes time; `done` of the stage's environments, where that is known."""
 
-    def outcome(self, outcome: Outcome) -> None:
+    def outcome(self, outcome: StageOutcome) -> None:
         """An environment has passed a stage, or has not."""
 
 
 def study(plan: Plan, watcher: Watcher | None = None) -> StudyResult:
     """Do all of a plan that is not done yet. May be called again at any time, also after it was killed."""
     began = time.monotonic()
-    results = Results(plan.out)
+    results = Results.made(plan.out)
     run = _Study(plan, results, watcher or Watcher())
     run.build_all()
     run.analyze_all()
@@ -120,7 +89,7 @@ class _Study:
         self._plan, self._results, self._watcher = plan, results, watcher
         self._targets = plan.targets()
         self._build_seconds: dict[str, float] = {}
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[StageOutcome] = []
 
     def build_all(self) -> None:
         stopped: set[str] = set()  # searches that a budget ended: longer horizons need not be tried
@@ -132,40 +101,31 @@ class _Study:
         for target in self._stage("analyze"):
             with self._guarded("analyze", target) as note:
                 mdp = load(self._plan.tables / target.id)
-                content = current_analysis(self._plan.out, mdp, max_k=self._plan.max_k)
-                kept = content is not None
-                if content is None:
+                analysis = current_analysis(self._results, mdp, max_k=self._plan.max_k)
+                kept = analysis is not None
+                if analysis is None:
                     seconds = self._build_seconds.get(target.id) or self._search_seconds(target)
-                    content = write_analysis(self._plan.out, mdp, max_k=self._plan.max_k, build_seconds=seconds)
-                note("kept" if kept else "made", _analysis_text(content["analysis"]))
+                    analysis = write_analysis(self._results, mdp, max_k=self._plan.max_k, build_seconds=seconds)
+                note("kept" if kept else "made", _analysis_text(analysis.figures))
 
     def run_all(self) -> None:
         """All algorithms on all tables, the slowest first so that no worker is left with them at the end."""
         targets = self._stage("run")
-        missing: list[Job] = []
+        missing: list[RunTask] = []
         for target in targets:
             with self._guarded("run", target) as note:
-                jobs, mdp = self._plan.jobs(target), load(self._plan.tables / target.id)
-                left = [job for job in jobs if not self._is_done(task_of(job, mdp))]
+                tasks, mdp = self._plan.tasks(target), load(self._plan.tables / target.id)
+                left = [task for task in tasks if not self._is_done(task.on(mdp))]
                 missing += left
                 if not left:
-                    note("kept", f"{len(jobs)} settings are there" if jobs else "nothing to run")
+                    note("kept", f"{len(tasks)} settings are there" if tasks else "nothing to run")
         if missing:
-            self._run_jobs(missing)
+            self._run_tasks(missing)
 
     def note_down(self) -> None:
         """Write down what was planned and what came of it, for the report and for people."""
-        content = {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "efhorizon": __version__,
-            "plan": self._plan.as_json(),
-            "outcomes": [
-                {"id": outcome.name, "stage": outcome.stage, "status": outcome.status, "text": outcome.text}
-                for outcome in self.outcomes
-            ],
-        }
-        write_json(self._plan.out / "study.json", content)
+        outcomes = [replace(outcome, seconds=UNSET) for outcome in self.outcomes]
+        self._results.write_study(StudyRecord(efhorizon=__version__, plan=self._plan.record(), outcomes=outcomes))
 
     @property
     def _lost(self) -> frozenset[str]:
@@ -185,14 +145,14 @@ class _Study:
         self._watcher.begin(stage, target.id)
 
         def note(status: Status, text: str) -> None:
-            self._add(Outcome(target.id, stage, status, text, time.monotonic() - began))
+            self._add(StageOutcome(target.id, stage, status, text, time.monotonic() - began))
 
         try:
             yield note
         except (Exception, MemoryError) as error:
             note("failed", reason_of(error))
 
-    def _add(self, outcome: Outcome) -> None:
+    def _add(self, outcome: StageOutcome) -> None:
         self.outcomes.append(outcome)
         self._watcher.outcome(outcome)
 
@@ -229,60 +189,60 @@ class _Study:
         search = search_state(target, self._plan.tables)
         return None if search is None else round(search.seconds, 3)
 
-    def _is_done(self, task: Task) -> bool:
+    def _is_done(self, task: RunTask) -> bool:
         return all(self._results.has(task.key(seed)) for seed in task.seeds)
 
-    def _run_jobs(self, jobs: list[Job]) -> None:
+    def _run_tasks(self, tasks: list[RunTask]) -> None:
         left: dict[str, int] = {}
-        for job in jobs:
-            left[job.name] = left.get(job.name, 0) + 1
-        done: dict[str, list[JobResult]] = {name: [] for name in left}
+        for task in tasks:
+            left[task.id] = left.get(task.id, 0) + 1
+        done: dict[str, list[TaskResult]] = {name: [] for name in left}
         num_ended = 0
 
-        def on_progress(job: Job, progress: JobProgress) -> None:
-            text = f"{job.title}: {progress.steps:,} steps, {progress.finished} of {progress.runs} finished"
-            self._watcher.progress(text, num_ended / len(jobs))
+        def on_progress(task: RunTask, progress: TaskProgress) -> None:
+            text = f"{task.title}: {progress.steps:,} steps, {progress.finished} of {progress.runs} finished"
+            self._watcher.progress(text, num_ended / len(tasks))
 
-        def on_result(result: JobResult) -> None:
+        def on_result(result: TaskResult) -> None:
             nonlocal num_ended
             num_ended += 1
-            name = result.job.name
+            name = result.task.id
             done[name].append(result)
-            self._watcher.progress(_job_text(result), num_ended / len(jobs))
+            self._watcher.progress(_task_text(result), num_ended / len(tasks))
             if len(done[name]) == left[name]:
                 self._add(_runs_outcome(name, done[name]))
 
-        by_cost = sorted(jobs, key=_cost, reverse=True)
-        run_jobs(
+        by_cost = sorted(tasks, key=_cost, reverse=True)
+        run_tasks(
             by_cost, self._plan.out, num_workers=self._plan.num_workers, on_progress=on_progress, on_result=on_result
         )
 
 
-def _cost(job: Job) -> tuple[bool, int]:
-    """The time that jobs are likely to take, in order: images before gridworlds, DQN before PPO, GORP last."""
-    return job.network == "image", ("gorp", "ppo", "dqn").index(job.algorithm)
+def _cost(task: RunTask) -> tuple[bool, int]:
+    """The time that tasks are likely to take, in order: images before gridworlds, DQN before PPO, GORP last."""
+    return task.network == "image", ("gorp", "ppo", "dqn").index(task.algorithm)
 
 
-def _job_text(result: JobResult) -> str:
-    return f"{result.job.title}: {result.failure or 'done'} ({result.seconds:.0f} s)"
+def _task_text(result: TaskResult) -> str:
+    return f"{result.task.title}: {result.failure or 'done'} ({result.seconds:.0f} s)"
 
 
-def _runs_outcome(name: str, results: list[JobResult]) -> Outcome:
+def _runs_outcome(name: str, results: list[TaskResult]) -> StageOutcome:
     seconds = sum(result.seconds for result in results)
     failures = [
-        f"{result.job.algorithm} {result.job.setting}: {result.failure}" for result in results if result.failure
+        f"{result.task.algorithm} {result.task.setting}: {result.failure}" for result in results if result.failure
     ]
     if failures:
-        return Outcome(name, "run", "failed", "; ".join(failures), seconds)
-    algorithms = dict.fromkeys(sorted(result.job.algorithm for result in results))
-    return Outcome(name, "run", "made", ", ".join(algorithms), seconds)
+        return StageOutcome(name, "run", "failed", "; ".join(failures), seconds)
+    algorithms = dict.fromkeys(sorted(result.task.algorithm for result in results))
+    return StageOutcome(name, "run", "made", ", ".join(algorithms), seconds)
 
 
-def _analysis_text(analysis: dict[str, Any]) -> str:
-    horizon = analysis["effective_horizon"]
-    if horizon["value"] is None:
+def _analysis_text(figures: CompleteFigures) -> str:
+    horizon = figures.effective_horizon
+    if horizon.value is None:
         return "effective horizon unknown"
-    return f"effective horizon {'' if horizon['kind'] == 'exact' else 'at most '}{horizon['value']:.2f}"
+    return f"effective horizon {'' if horizon.kind == 'exact' else 'at most '}{horizon.value:.2f}"
 
 
 def _verify_seconds(mdp: TabularMDP) -> float:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from efhorizon.suites.simulator import MissingExtraError
 
 if TYPE_CHECKING:
-    from efhorizon.render.html.site import Report
+    from efhorizon.render.html.site import WrittenReport
 
 __all__ = ["write_report"]
 
 
-def write_report(study: Path, out: Path) -> Report:
+def write_report(study: Path, out: Path) -> WrittenReport:
     """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
     if find_spec("jinja2") is None:
         raise MissingExtraError("report", "jinja2")

@@ -5,29 +5,28 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from efhorizon.bounds.interval import Interval
 from efhorizon.errors import StoreError
-from efhorizon.evaluation import theory
 from efhorizon.evaluation.records import MdpSummary
 from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData
-from efhorizon.render.html.analysis import Analysis, Interval, analysis_of
 from efhorizon.render.html.learning import Setting, settings_of
+from efhorizon.study.analysis_record import AnyAnalysis, Figure
+from efhorizon.study.records import Row
 
 _MAX_DIGITS = 18  # longer ones are no counts
 
 
 @dataclass(frozen=True)
-class Entry:
+class MdpEntry:
     """One MDP."""
 
     name: str
     suite: str
     summary: MdpSummary | None  # None where the analysis is unfinished
-    analysis: Analysis | None  # None where there is only a summary.csv
+    analysis: AnyAnalysis | None  # None where there is only a summary.csv
     settings: tuple[Setting, ...]  # best setting of each algorithm first
 
     def sample_complexity(self, algorithm: str) -> float | None:
@@ -43,20 +42,19 @@ class Entry:
             return dict(self.summary.bounds)
         if self.analysis is None:
             return {}
-        return {name: _log10(value) for name, value in self.analysis.sample_complexity.items()}
+        return {name: _log10(value) for name, value in self.analysis.figures.sample_complexity.items()}
 
 
-def study_entries(data: StudyData) -> list[Entry]:
+def study_entries(data: StudyData) -> list[MdpEntry]:
     """All MDPs, by suite and name."""
     summaries = {summary.name: summary for summary in data.summaries}
-    analyses = {name: analysis_of(name, content) for name, content in data.analyses.items()}
     rows = _rows_by_mdp(data)
     entries = []
-    for name in {**summaries, **analyses}:
+    for name in {**summaries, **data.analyses}:
         _check_name(name)
-        summary, analysis = summaries.get(name), analyses.get(name)
+        summary, analysis = summaries.get(name), data.analyses.get(name)
         suite = analysis.suite if analysis is not None else summary.origin if summary is not None else ""
-        entries.append(Entry(name, suite, summary, analysis, tuple(settings_of(rows.get(name, [])))))
+        entries.append(MdpEntry(name, suite, summary, analysis, tuple(settings_of(rows.get(name, [])))))
     return sorted(entries, key=lambda entry: (entry.suite, _natural(entry.name)))
 
 
@@ -74,16 +72,16 @@ def _natural(name: str) -> list[tuple[str, int]]:
     return [(text, int(digits[:_MAX_DIGITS] or 0)) for text, digits in parts]
 
 
-def _rows_by_mdp(data: StudyData) -> dict[str, list[Mapping[str, Any]]]:
+def _rows_by_mdp(data: StudyData) -> dict[str, list[Row]]:
     """The rows that count for the summaries, by MDP."""
-    fingerprints = {name: theory.fingerprint(content) for name, content in data.analyses.items()}
-    grouped: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    fingerprints = {name: analysis.fingerprint for name, analysis in data.analyses.items()}
+    grouped: dict[str, list[Row]] = defaultdict(list)
     for (name, _), rows in selected_rows(data.runs, fingerprints).rows.items():
         grouped[name] += rows
     return grouped
 
 
-def _log10(value: Any) -> float | Interval:
+def _log10(value: Figure) -> float | Interval:
     """Of a sample complexity that may be larger than any float."""
     if value is None:
         return math.inf

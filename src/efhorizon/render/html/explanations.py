@@ -1,13 +1,18 @@
-"""Sentences about one MDP, composed from its figures: how hard it is, why, and what each bound hangs on."""
+"""Sentences about one MDP, composed from its figures: how hard it is, why, and what decides each bound."""
 
 from __future__ import annotations
 
+from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON
 from efhorizon.render.html import numbers
-from efhorizon.render.html.analysis import ActionLaw, Analysis, Deciding, Figure, Interval
+from efhorizon.render.html.action_laws import ActionLaw, action_laws
+from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures, DecidingState, Figure, UnfinishedFigures
 
 DEEP_RL_STEPS = 5_000_000  # what the paper gave PPO and DQN (section 6)
 _NAMES_SHOWN = 3
+_LONGEST_REASON = 2_000  # characters: an analysis may come from anybody
+
+_Figures = CompleteFigures | UnfinishedFigures
 
 
 def figure(value: Figure, digits: int = 3) -> str:
@@ -20,57 +25,56 @@ def figure(value: Figure, digits: int = 3) -> str:
     return numbers.significant(value, digits)
 
 
-def horizon_text(analysis: Analysis) -> str:
+def horizon_text(figures: _Figures) -> str:
     """H with its sign: = 2.86, ≤ 4.1, or an interval."""
-    value = analysis.effective_horizon
-    if value is None:
+    horizon = figures.effective_horizon
+    if horizon.value is None:
         return "unknown"
-    if isinstance(value, Interval):
-        return f"{numbers.decimal(value.low)} to {numbers.decimal(value.high)}"
-    return numbers.decimal(value) if analysis.effective_kind == "exact" else f"≤ {numbers.decimal(value)}"
+    if isinstance(horizon.value, Interval):
+        return f"{numbers.decimal(horizon.value.low)} to {numbers.decimal(horizon.value.high)}"
+    return numbers.decimal(horizon.value) if horizon.kind == "exact" else f"≤ {numbers.decimal(horizon.value)}"
 
 
-def why_hard(analysis: Analysis) -> list[str]:
+def why_hard(analysis: AnyAnalysis) -> list[str]:
     """A few sentences."""
-    if not analysis.is_complete:
+    figures = analysis.figures
+    if isinstance(figures, UnfinishedFigures):
         return [
             "The search for this MDP's states was stopped, so every figure below is an interval that holds whatever "
             "the unexplored states do."
         ]
-    if analysis.figures.get("optimal_return") == analysis.figures.get("worst_return"):
+    if figures.optimal_return == figures.worst_return:
         return ["There is nothing to learn: every action sequence has the same return."]
-    sentences = (_verdict(analysis), _planning(analysis), _gap(analysis), _episodes(analysis), _chance(analysis))
+    gap = None if analysis.deciding is None else _gap(figures, analysis.deciding)
+    sentences = (_verdict(figures), _planning(figures), gap, _episodes(figures), _chance(figures))
     return [sentence for sentence in sentences if sentence]
 
 
-def _verdict(analysis: Analysis) -> str:
-    needed = analysis.sample_complexity.get("effective_horizon")
-    if analysis.effective_horizon is None or not isinstance(needed, int | float):
-        return f"The effective horizon is not known: {analysis.reasons.get('effective_horizon', 'no bound applies')}."
-    sign = "is" if analysis.effective_kind == "exact" else "is at most"
+def _verdict(figures: CompleteFigures) -> str:
+    horizon, needed = figures.effective_horizon, figures.sample_complexity.get("effective_horizon")
+    if horizon.value is None or needed is None:
+        return f"The effective horizon is not known: {figures.reasons.get('effective_horizon', 'no bound applies')}."
+    sign = "is" if horizon.kind == "exact" else "is at most"
     ease = "within" if needed <= DEEP_RL_STEPS else "beyond"
     return (
-        f"The effective horizon {sign} {figure(analysis.effective_horizon)} of {analysis.horizon}: GORP with "
-        f"k = {analysis.effective_k} and m = {numbers.steps(analysis.effective_m)} finds an optimal policy in "
+        f"The effective horizon {sign} {figure(horizon.value)} of {figures.horizon}: GORP with "
+        f"k = {horizon.k} and m = {numbers.steps(horizon.m)} finds an optimal policy in "
         f"{numbers.steps(needed)} timesteps, {ease} the {numbers.short_steps(DEEP_RL_STEPS)} that the paper gave "
         "deep RL."
     )
 
 
-def _planning(analysis: Analysis) -> str | None:
-    min_k = analysis.figures.get("min_k")
-    if min_k == 1:
+def _planning(figures: CompleteFigures) -> str | None:
+    if figures.min_k == 1:
         return "Acting greedily on the values of random play is optimal, so the rewards point the way."
-    if isinstance(min_k, int):
-        return f"Acting greedily on the values of random play fails: it takes {min_k} steps of planning first."
+    if figures.min_k is not None:
+        return f"Acting greedily on the values of random play fails: it takes {figures.min_k} steps of planning first."
     return None
 
 
-def _gap(analysis: Analysis) -> str | None:
+def _gap(figures: CompleteFigures, deciding: DecidingState) -> str | None:
     """How far apart the actions of the deciding state are, and what that costs."""
-    if analysis.deciding is None:
-        return None
-    ordered = sorted(analysis.deciding.actions, key=lambda law: -law.q)
+    ordered = sorted(action_laws(deciding), key=lambda law: -law.q)
     if len(ordered) < 2 or ordered[0].q == ordered[1].q:
         return None
     lower = [law for law in ordered if law.q < ordered[0].q]
@@ -78,12 +82,12 @@ def _gap(analysis: Analysis) -> str | None:
     high, low = numbers.significant(best.q), numbers.significant(second.q)
     against = f"against {low} for" if low != high else f"only {numbers.significant(best.q - second.q)} more than"
     return (
-        f"In the deciding state, at time {analysis.deciding.time}, {_action(best)} is worth {high} "
-        f"{_play(analysis.deciding)}, {against} {_action(second)}.{_harmless(analysis, analysis.deciding)}"
+        f"In the deciding state, at time {deciding.time}, {_action(best)} is worth {high} "
+        f"{_play(deciding)}, {against} {_action(second)}.{_harmless(figures, deciding)}"
     )
 
 
-def _play(deciding: Deciding) -> str:
+def _play(deciding: DecidingState) -> str:
     """What follows an action, for the worth that Q^k gives it."""
     if deciding.k == 1:
         return "under random play"
@@ -91,22 +95,22 @@ def _play(deciding: Deciding) -> str:
     return f"if {best} and random play after that"
 
 
-def _harmless(analysis: Analysis, deciding: Deciding) -> str:
-    if not all(law.is_optimal for law in deciding.actions):
+def _harmless(figures: CompleteFigures, deciding: DecidingState) -> str:
+    if not all(action.is_optimal for action in deciding.actions):
         return ""
-    if _without_theorem(analysis):
+    if _without_theorem(figures):
         return " It is the smallest gap, but every action is still optimal there, so a wrong choice would cost nothing."
     return " There every action is still optimal: Theorem 5.4 counts the gap, but a wrong choice would cost nothing."
 
 
-def _episodes(analysis: Analysis) -> str | None:
+def _episodes(figures: CompleteFigures) -> str | None:
     """What GORP must average to choose rightly."""
-    m = analysis.effective_m
-    if m is None:
+    horizon = figures.effective_horizon
+    if horizon.m is None:
         return None
-    many = "A single episode" if m == 1 else f"An average over {numbers.steps(m)} episodes"
-    bound = "is enough" if analysis.effective_kind == "exact" else "is certainly enough"
-    each = "action" if analysis.effective_k == 1 else f"sequence of {analysis.effective_k} actions"
+    many = "A single episode" if horizon.m == 1 else f"An average over {numbers.steps(horizon.m)} episodes"
+    bound = "is enough" if horizon.kind == "exact" else "is certainly enough"
+    each = "action" if horizon.k == 1 else f"sequence of {horizon.k} actions"
     return f"{many} of each {each} {bound} for GORP to choose rightly all the way, half of the time."
 
 
@@ -116,17 +120,17 @@ def _action(law: ActionLaw) -> str:
     return f"“{shown}”" + (f" (and {more} more)" if more > 0 else "")
 
 
-def _chance(analysis: Analysis) -> str | None:
-    chance = analysis.figures.get("optimal_return_probability")
-    if isinstance(chance, Interval) or chance is None or chance <= 0:
+def _chance(figures: CompleteFigures) -> str | None:
+    chance = figures.optimal_return_probability
+    if chance is None or chance <= 0:
         return None
     return f"A random episode is optimal with chance {numbers.significant(chance)}."
 
 
-def witness(bound: str, analysis: Analysis) -> str:
-    """What a bound hangs on: the figure, state or reason behind its number."""
-    if bound in analysis.reasons:
-        return analysis.reasons[bound]
+def witness(bound: str, figures: _Figures) -> str:
+    """What decides a bound: the figure, state or reason behind its number."""
+    if bound in figures.reasons:
+        return figures.reasons[bound][:_LONGEST_REASON]
     explained = {
         "worst_case": _worst_case,
         "ucb": _ucb,
@@ -138,70 +142,70 @@ def witness(bound: str, analysis: Analysis) -> str:
         "pg_gorp": _theorem,
         "fqi_gorp": _theorem,
     }.get(bound)
-    return explained(analysis) if explained else ""
+    return explained(figures) if explained else ""
 
 
-def undecided(analysis: Analysis) -> str:
+def undecided(figures: _Figures) -> str:
     """Why no state can be named that decides."""
-    if not analysis.is_complete:
+    if isinstance(figures, UnfinishedFigures):
         return "No state decides: the table is unfinished."
-    reason = _without_theorem(analysis)
+    reason = _without_theorem(figures)
     return (
         f"No state can be named: {reason}." if reason else "No state decides: no gap between actions limits this MDP."
     )
 
 
-def _without_theorem(analysis: Analysis) -> str:
+def _without_theorem(figures: _Figures) -> str:
     """Why Theorem 5.4, whose gaps name the state that decides, says nothing; empty where it says something."""
-    reasons = [entry.theorem_reason for entry in analysis.by_k]
+    by_k = figures.effective_horizon.by_k
+    reasons = [by_k[k].theorem_reason for k in sorted(by_k)]
     return reasons[0] or "" if reasons and all(reasons) else ""
 
 
-def _worst_case(analysis: Analysis) -> str:
-    return f"half of all {numbers.power(analysis.num_actions, analysis.horizon)} action sequences are tried"
+def _worst_case(figures: _Figures) -> str:
+    return f"half of all {numbers.power(figures.num_actions, figures.horizon)} action sequences are tried"
 
 
-def _ucb(analysis: Analysis) -> str:
-    total = analysis.sample_complexity.get("ucb")
+def _ucb(figures: _Figures) -> str:
+    total = figures.sample_complexity.get("ucb")
     if not isinstance(total, int):
         return "S A T"
-    states = total // (analysis.num_actions * analysis.horizon)
-    return f"{numbers.count(states)} states can be reached before the horizon, {analysis.num_actions} actions in each"
+    states = total // (figures.num_actions * figures.horizon)
+    return f"{numbers.count(states)} states can be reached before the horizon, {figures.num_actions} actions in each"
 
 
-def _covering_length(analysis: Analysis) -> str:
-    rarest = analysis.figures.get("min_state_action_occupancy")
-    low, high = analysis.figures.get("covering_length_lower"), analysis.figures.get("covering_length")
+def _covering_length(figures: _Figures) -> str:
+    low = figures.covering_length_lower if isinstance(figures, CompleteFigures) else None
     return (
-        f"random play takes the rarest action with chance {figure(rarest)} at best; "
-        f"between {figure(low)} and {figure(high)} episodes visit all"
+        f"random play takes the rarest action with chance {figure(figures.min_state_action_occupancy)} at best; "
+        f"between {figure(low)} and {figure(figures.covering_length)} episodes visit all"
     )
 
 
-def _planning_window(analysis: Analysis) -> str:
-    window = figure(analysis.figures.get("epw"))
-    return f"planning {window} steps ahead finds the optimal action; later rewards are ignored"
+def _planning_window(figures: _Figures) -> str:
+    return f"planning {figure(figures.epw)} steps ahead finds the optimal action; later rewards are ignored"
 
 
-def _effective_horizon(analysis: Analysis) -> str:
-    chosen = f"k = {analysis.effective_k}, m = {numbers.steps(analysis.effective_m)}"
-    method = next((entry.method for entry in analysis.by_k if entry.k == analysis.effective_k), None)
-    if analysis.failures is None:
-        return f"{chosen}, by {method}" if method else chosen
-    where = f"state {analysis.failures.state} at time {analysis.failures.time}"
-    return (
-        f"{chosen}; GORP first errs most often in {where} (chance {numbers.significant(analysis.failures.probability)})"
-    )
+def _effective_horizon(figures: _Figures) -> str:
+    horizon = figures.effective_horizon
+    chosen = f"k = {horizon.k}, m = {numbers.steps(horizon.m)}"
+    worst = figures.most_failures if isinstance(figures, CompleteFigures) else None
+    if worst is None:
+        entry = None if horizon.k is None else horizon.by_k.get(horizon.k)
+        return f"{chosen}, by {entry.method}" if entry is not None and entry.method else chosen
+    where = f"state {worst.state} at time {worst.time}"
+    return f"{chosen}; GORP first errs most often in {where} (chance {numbers.significant(worst.failure_probability)})"
 
 
-def _theorem(analysis: Analysis) -> str:
-    where = analysis.theorem_state
+def _theorem(figures: _Figures) -> str:
+    where = figures.theorem_states.get(1) if isinstance(figures, CompleteFigures) else None
     if where is None:
-        return _without_theorem(analysis)
+        return _without_theorem(figures)
     gap = "" if where.gap is None else f", gap {numbers.significant(where.gap)}"
     return f"state {where.state} at time {where.time}{gap}"
 
 
-def _goal(analysis: Analysis) -> str:
-    chance = numbers.significant(analysis.goal_p)
+def _goal(figures: _Figures) -> str:
+    goal = figures.goal_mdp if isinstance(figures, CompleteFigures) else None
+    chance = numbers.significant(None if goal is None else goal.p)
     return f"from any pair that can reach the goal, random play does with chance {chance} or more"

@@ -24,7 +24,7 @@ from efhorizon.render.charts.bars import Bar, min_k_chart
 from efhorizon.render.charts.concept import concept
 from efhorizon.render.charts.scatter import Point, scatter
 from efhorizon.render.html import numbers
-from efhorizon.render.html.entries import Entry
+from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.learning import ALGORITHM_TITLES
 from efhorizon.render.html.mdp_page import Fact, short_title
 from efhorizon.render.html.names import page_link, slug
@@ -72,7 +72,7 @@ class ScatterFigure:
 
 
 def front_page(
-    entries: Sequence[Entry], tables: Tables, titles: Mapping[str, str], notes: Sequence[str]
+    entries: Sequence[MdpEntry], tables: Tables, titles: Mapping[str, str], notes: Sequence[str]
 ) -> dict[str, Any]:
     """What the template needs."""
     lines = metric_lines(tables.bounds)
@@ -177,7 +177,9 @@ def leave_one_out(tables: Sequence[BoundTable]) -> list[tuple[str, str, str, str
     return lines
 
 
-def scatters(entries: Sequence[Entry], tables: Sequence[BoundTable], titles: Mapping[str, str]) -> list[ScatterFigure]:
+def scatters(
+    entries: Sequence[MdpEntry], tables: Sequence[BoundTable], titles: Mapping[str, str]
+) -> list[ScatterFigure]:
     """A chart for each algorithm and bound, the effective horizon's first and large."""
     figures = []
     for table in tables:
@@ -266,7 +268,7 @@ def _metrics_texts(row: BoundRow) -> tuple[str, str]:
     return shown, f"paper {of_paper[0]}, {of_paper[1]}"
 
 
-def _points(entries: Sequence[Entry], bound: str, algorithm: str) -> list[Point]:
+def _points(entries: Sequence[MdpEntry], bound: str, algorithm: str) -> list[Point]:
     points = []
     for entry in entries:
         if entry.summary is None or not is_main(entry.summary) or bound not in entry.summary.bounds:
@@ -288,7 +290,7 @@ def _min_k_chart(distributions: Sequence[MinKDistribution]) -> Markup | None:
     return min_k_chart(bars) if bars else None
 
 
-def _suite_counts(entries: Sequence[Entry]) -> list[tuple[str, int]]:
+def _suite_counts(entries: Sequence[MdpEntry]) -> list[tuple[str, int]]:
     counts: dict[str, int] = {}
     for entry in entries:
         title = marks.suite_title(entry.suite)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from pathlib import Path
 
 from efhorizon.errors import StoreError
+from efhorizon.study.results import Results
 
-FOLDER = "pictures"
-MAX_BYTES = 8 << 20
 MAX_PIXELS = 40_000_000  # a browser takes four bytes for each
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _KEPT_CHUNKS = (b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND")
@@ -25,20 +23,9 @@ class Picture:
     height: int
 
 
-def study_picture(study: Path, given: str) -> Picture:
+def study_picture(results: Results, name: str) -> Picture:
     """The picture that an analysis names, such as "pictures/NAME-start.png"; an error says why it is refused."""
-    folder = (study / FOLDER).resolve()
-    path = study / given
-    try:
-        resolved = path.resolve(strict=True)
-    except (OSError, ValueError, RuntimeError):  # missing, a name with a NUL, a circle of links
-        raise StoreError(f"{path}: no such picture") from None
-    if not resolved.is_relative_to(folder) or not resolved.is_file():
-        raise StoreError(f"{path}: not a picture inside {folder}")
-    size = resolved.stat().st_size
-    if size > MAX_BYTES:
-        raise StoreError(f"{path}: {size:,} bytes are too many for a picture (at most {MAX_BYTES:,})")
-    return checked_png(resolved.read_bytes(), str(path))
+    return checked_png(results.picture(name), str(results.path / name))
 
 
 def checked_png(content: bytes, where: str) -> Picture:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.agents.deep.protocol import setting_sample_complexity
-from efhorizon.errors import StoreError
-from efhorizon.evaluation._fields import Fields
 from efhorizon.evaluation.records import DEEP_RL, GORP
+from efhorizon.study.records import Row
 
 ALGORITHMS = (*DEEP_RL, GORP)
 ALGORITHM_TITLES = {"ppo": "PPO", "dqn": "DQN", "gorp": "GORP"}
-_MAX_POINTS = 100_000  # of one run; the paper's have 500
 MAX_DRAWN_POINTS = 240
 GORP_RUNS = 101  # that one row of GORP stands for
 
@@ -44,7 +41,7 @@ class Setting:
 
     algorithm: str
     setting: str
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[Row, ...]
     sample_complexity: float  # median over seeds; infinite where that is not reached
     curve: Curve | None
 
@@ -54,11 +51,11 @@ class Setting:
         return self.curve.num_runs if self.algorithm == GORP and self.curve is not None else len(self.rows)
 
 
-def settings_of(rows: Iterable[Mapping[str, Any]]) -> list[Setting]:
+def settings_of(rows: Iterable[Row]) -> list[Setting]:
     """The rows of one MDP by algorithm and setting, the best setting of each algorithm first."""
-    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    grouped: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
-        grouped[str(row["algorithm"]), str(row["setting"])].append(row)
+        grouped[row.algorithm, row.setting].append(row)
     found = [_setting(algorithm, setting, group) for (algorithm, setting), group in grouped.items()]
     return sorted(found, key=_order)
 
@@ -90,9 +87,9 @@ def thinned(curve: Curve, *, logarithmic: bool = True, max_points: int = MAX_DRA
     )
 
 
-def _setting(algorithm: str, setting: str, rows: Sequence[Mapping[str, Any]]) -> Setting:
-    ordered = tuple(sorted(rows, key=lambda row: int(row["seed"])))
-    complexity = setting_sample_complexity(row["sample_complexity"] for row in ordered)
+def _setting(algorithm: str, setting: str, rows: Sequence[Row]) -> Setting:
+    ordered = tuple(sorted(rows, key=lambda row: row.seed))
+    complexity = setting_sample_complexity(row.sample_complexity for row in ordered)
     curve = _percentile_curve(ordered[0]) if algorithm == GORP else _curve_over_seeds(algorithm, setting, ordered)
     return Setting(algorithm, setting, ordered, complexity, curve)
 
@@ -103,7 +100,7 @@ def _order(setting: Setting) -> tuple[int, str, float, float, str]:
     return known, setting.algorithm, setting.sample_complexity, final, setting.setting
 
 
-def _curve_over_seeds(algorithm: str, setting: str, rows: Sequence[Mapping[str, Any]]) -> Curve | None:
+def _curve_over_seeds(algorithm: str, setting: str, rows: Sequence[Row]) -> Curve | None:
     """All runs on one grid of steps. A run stops once it is optimal, so its last return holds from then on."""
     runs = [points for row in rows if len(points := _run_points(row))]
     if not runs:
@@ -115,39 +112,26 @@ def _curve_over_seeds(algorithm: str, setting: str, rows: Sequence[Mapping[str, 
     return Curve(algorithm, setting, len(runs), grid, median, low, high)
 
 
-def optimal_return(row: Mapping[str, Any]) -> float:
-    """The return of an optimal policy, as a row has it."""
-    return float(Fields(row, f"row of {row['id']}").number("optimal_return"))
-
-
-def _run_points(row: Mapping[str, Any]) -> Floats:
+def _run_points(row: Row) -> Floats:
     """Step and return of one run. PPO may be optimal by its training episodes, between two evaluations."""
     points = _points(row, 2)
-    if row["sample_complexity"] is None:
+    if row.sample_complexity is None:
         return points
-    optimal = [[float(row["sample_complexity"]), optimal_return(row)]]
-    return np.concatenate([points[points[:, 0] < row["sample_complexity"]], optimal])
+    optimal = [[float(row.sample_complexity), row.optimal_return]]
+    return np.concatenate([points[points[:, 0] < row.sample_complexity], optimal])
 
 
-def _percentile_curve(row: Mapping[str, Any]) -> Curve | None:
+def _percentile_curve(row: Row) -> Curve | None:
     """GORP: the row holds median, 10th and 90th percentile of its runs."""
     points = _points(row, 4)
     if not len(points):
         return None
-    return Curve(GORP, str(row["setting"]), GORP_RUNS, points[:, 0], points[:, 1], points[:, 2], points[:, 3])
+    return Curve(GORP, row.setting, GORP_RUNS, points[:, 0], points[:, 1], points[:, 2], points[:, 3])
 
 
-def _points(row: Mapping[str, Any], columns: int) -> Floats:
+def _points(row: Row, columns: int) -> Floats:
     """The first columns of a learning curve [N, columns], in the order of steps."""
-    where = f"{row['id']}, {row['algorithm']}, {row['setting']}, seed {row['seed']}"
-    listed = row.get("learning_curve")
-    if not isinstance(listed, list) or len(listed) > _MAX_POINTS:
-        raise StoreError(f"{where}: the learning curve is no list of at most {_MAX_POINTS:,} points")
-    try:
-        points = np.array([point[:columns] for point in listed], dtype=np.float64).reshape(len(listed), columns)
-    except (TypeError, ValueError, KeyError):
-        raise StoreError(f"{where}: a point of the learning curve has not {columns} numbers") from None
-    if not np.isfinite(points).all():
-        raise StoreError(f"{where}: a learning curve holds numbers that are not finite")
+    listed = [point[:columns] for point in row.learning_curve]
+    points = np.array(listed, np.float64).reshape(len(listed), columns)
     ordered: Floats = points[np.argsort(points[:, 0], kind="stable")]
     return ordered

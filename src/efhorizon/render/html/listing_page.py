@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
 from efhorizon.render.charts import marks
 from efhorizon.render.html import numbers
-from efhorizon.render.html.analysis import Figure, Interval
-from efhorizon.render.html.entries import Entry
+from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure
 from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS
 from efhorizon.render.html.names import page_link
+from efhorizon.study.analysis_record import Figure
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ COLUMNS = (
 )
 
 
-def listing_page(entries: Sequence[Entry]) -> dict[str, Any]:
+def listing_page(entries: Sequence[MdpEntry]) -> dict[str, Any]:
     """What the template needs."""
     rows = [_row(entry) for entry in entries]
     return {
@@ -67,7 +68,7 @@ def listing_page(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def _row(entry: Entry) -> ListRow:
+def _row(entry: MdpEntry) -> ListRow:
     summary, analysis = entry.summary, entry.analysis
     min_k = summary.k_min if summary is not None else None
     game = (summary.game if summary is not None else analysis.game if analysis is not None else "") or ""
@@ -85,7 +86,7 @@ def _row(entry: Entry) -> ListRow:
     )
 
 
-def _figures(entry: Entry) -> list[Cell]:
+def _figures(entry: MdpEntry) -> list[Cell]:
     summary, analysis = entry.summary, entry.analysis
     if summary is not None:
         horizon = summary.effective_horizon
@@ -104,22 +105,26 @@ def _figures(entry: Entry) -> list[Cell]:
     assert analysis is not None  # an entry has at least one of them
     known = analysis.figures
     return [
-        _count(analysis.horizon),
-        _count(analysis.num_actions),
-        *(_figure(known.get(name)) for name in ("num_states", "optimal_return", "exploration_return", "min_k", "epw")),
-        _figure(analysis.effective_horizon),
-        _figure(analysis.sample_complexity.get(EFFECTIVE_HORIZON)),
+        _count(known.horizon),
+        _count(known.num_actions),
+        _figure(known.num_states),
+        _figure(known.optimal_return),
+        _figure(known.exploration_return),
+        _figure(known.min_k),
+        _figure(known.epw),
+        _figure(known.effective_horizon.value),
+        _figure(known.sample_complexity.get(EFFECTIVE_HORIZON)),
     ]
 
 
-def _needed(entry: Entry, algorithm: str) -> Cell:
+def _needed(entry: MdpEntry, algorithm: str) -> Cell:
     complexity = entry.sample_complexity(algorithm)
     if complexity is not None and math.isinf(complexity):
         return Cell("not solved", "Infinity", "number unsolved")
     return Cell(numbers.steps(complexity), _value(complexity))
 
 
-def _solved_by(entry: Entry) -> str:
+def _solved_by(entry: MdpEntry) -> str:
     """By how many of PPO and DQN."""
     found = [entry.sample_complexity(algorithm) for algorithm in ("ppo", "dqn")]
     run = [complexity for complexity in found if complexity is not None]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
+from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON, horizon_of
 from efhorizon.evaluation.records import GORP
 from efhorizon.render.charts import marks
@@ -16,15 +17,18 @@ from efhorizon.render.charts.bars import layer_chart
 from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, return_axis, return_histogram
 from efhorizon.render.charts.ladder import Rung, ladder
 from efhorizon.render.html import numbers
-from efhorizon.render.html.analysis import Analysis, HorizonAtK, Interval
-from efhorizon.render.html.entries import Entry
+from efhorizon.render.html.action_laws import ActionLaw, action_laws
+from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure, horizon_text, undecided, why_hard, witness
 from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS, best_settings
 from efhorizon.render.html.mdp_practice import commands, learning_curves, needed, needed_by_runs, run_lines
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
+from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures
+from efhorizon.study.decode import plain
 
 _NOT_RUN = "not run"
+_LONGEST_TITLE = 2_000  # characters: an analysis may come from anybody
 _PROVENANCE_SHOWN = ("settings", "efhorizon", "code", "packages", "python", "machine")
 
 
@@ -71,11 +75,14 @@ class LawLine:
     histogram: Markup | None
 
 
-def mdp_page(entry: Entry, titles: Mapping[str, str], pictures: Mapping[str, str]) -> dict[str, Any]:
+def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, str]) -> dict[str, Any]:
     """What the template needs; `pictures` are links to those that were copied, by their name in the analysis."""
     analysis = entry.analysis
     paper = paper_figures(entry.name)
     shaped_from = _unshaped(entry)
+    laws = [] if analysis is None or analysis.deciding is None else action_laws(analysis.deciding)
+    scale = _law_scale(laws)
+    layers = [] if analysis is None or analysis.table is None else analysis.table.layers
     return {
         "entry": entry,
         "analysis": analysis,
@@ -89,12 +96,12 @@ def mdp_page(entry: Entry, titles: Mapping[str, str], pictures: Mapping[str, str
         "bounds": bound_lines(entry, titles, paper),
         "bounds_chart": bounds_chart(entry, titles),
         "horizons": [] if analysis is None else horizon_lines(analysis),
-        "laws": [] if analysis is None else law_lines(analysis),
-        "law_axis": _law_axis(analysis),
-        "undecided": "" if analysis is None else undecided(analysis),
+        "laws": law_lines(laws, scale),
+        "law_axis": None if scale is None else return_axis(scale),
+        "undecided": "" if analysis is None else undecided(analysis.figures),
         "learning_chart": learning_curves(entry),
         "runs": run_lines(entry.settings),
-        "layers": layer_chart(analysis.layers) if analysis is not None and len(analysis.layers) > 1 else None,
+        "layers": layer_chart(layers) if len(layers) > 1 else None,
         "start_picture": None if analysis is None else pictures.get(analysis.start_picture or ""),
         "deciding_picture": _deciding_picture(analysis, pictures),
         "episode": _episode(analysis, pictures),
@@ -103,54 +110,52 @@ def mdp_page(entry: Entry, titles: Mapping[str, str], pictures: Mapping[str, str
     }
 
 
-def facts(entry: Entry, paper: Mapping[str, str]) -> list[Fact]:
+def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:
     """The numbers at the top of the page."""
     summary, analysis = entry.summary, entry.analysis
+    title, merged_from = "effective horizon H", None
+    known: tuple[Figure, ...]
     if analysis is not None:
-        known = dict(analysis.figures)
-        raw = None if analysis.num_raw_states is None else f"merged from {numbers.count(analysis.num_raw_states)}"
-        horizon = Fact(
-            "effective horizon H", horizon_text(analysis), analysis.effective_kind, paper.get("effective_horizon")
+        figures, raw = analysis.figures, None if analysis.table is None else analysis.table.num_raw_states
+        merged_from = None if raw is None else f"merged from {numbers.count(raw)}"
+        kind = figures.effective_horizon.kind
+        horizon = Fact(title, horizon_text(figures), kind, paper.get("effective_horizon"))
+        known = (
+            *(figures.min_k, figures.epw, figures.horizon, figures.num_actions, figures.num_states),
+            *(figures.optimal_return, figures.exploration_return, figures.optimal_return_probability),
         )
     else:
         assert summary is not None  # an entry has at least one of them
-        raw = None
-        sign = "" if summary.effective_horizon_kind == "exact" else "≤ "
-        horizon = Fact(
-            "effective horizon H", sign + numbers.decimal(summary.effective_horizon), summary.effective_horizon_kind
+        kind = summary.effective_horizon_kind
+        sign = "" if kind == "exact" else "≤ "
+        horizon = Fact(title, sign + numbers.decimal(summary.effective_horizon), kind)
+        known = (
+            *(summary.k_min, summary.epw, summary.horizon, summary.num_actions, summary.num_states),
+            *(summary.reward_optimal, summary.reward_exploration, summary.reward_optimal_probability),
         )
-        known = {
-            "num_states": summary.num_states,
-            "num_actions": summary.num_actions,
-            "horizon": summary.horizon,
-            "optimal_return": summary.reward_optimal,
-            "exploration_return": summary.reward_exploration,
-            "optimal_return_probability": summary.reward_optimal_probability,
-            "min_k": summary.k_min,
-            "epw": summary.epw,
-        }
+    min_k, epw, steps, num_actions, num_states, optimal_return, exploration_return, probability = known
     return [
         horizon,
-        Fact("least k, k-QVI-solvable", figure(known.get("min_k")), paper=paper.get("min_k")),
-        Fact("effective planning window", figure(known.get("epw")), paper=paper.get("epw")),
-        Fact("horizon T", figure(known.get("horizon"))),
-        Fact("actions A", figure(known.get("num_actions"))),
-        Fact("states", _states(known.get("num_states")), raw, paper.get("num_states")),
-        Fact("optimal return", figure(known.get("optimal_return"))),
-        Fact("return of random play", figure(known.get("exploration_return"))),
-        Fact("chance that a random episode is optimal", figure(known.get("optimal_return_probability"))),
+        Fact("least k, k-QVI-solvable", figure(min_k), paper=paper.get("min_k")),
+        Fact("effective planning window", figure(epw), paper=paper.get("epw")),
+        Fact("horizon T", figure(steps)),
+        Fact("actions A", figure(num_actions)),
+        Fact("states", _states(num_states), merged_from, paper.get("num_states")),
+        Fact("optimal return", figure(optimal_return)),
+        Fact("return of random play", figure(exploration_return)),
+        Fact("chance that a random episode is optimal", figure(probability)),
         *(_practice_fact(entry, algorithm, paper) for algorithm in ALGORITHMS),
     ]
 
 
-def bound_lines(entry: Entry, titles: Mapping[str, str], paper: Mapping[str, str]) -> list[BoundLine]:
+def bound_lines(entry: MdpEntry, titles: Mapping[str, str], paper: Mapping[str, str]) -> list[BoundLine]:
     """Every bound, the smallest first."""
     bounds = entry.bounds()
     return [
         BoundLine(
             title=_title(name, titles, entry),
             value=_bound_value(bounds[name]),
-            witness="" if entry.analysis is None else witness(name, entry.analysis),
+            witness="" if entry.analysis is None else witness(name, entry.analysis.figures),
             is_own=name == EFFECTIVE_HORIZON,
             paper=paper.get(f"bound_{name}"),
         )
@@ -158,12 +163,12 @@ def bound_lines(entry: Entry, titles: Mapping[str, str], paper: Mapping[str, str
     ]
 
 
-def bounds_chart(entry: Entry, titles: Mapping[str, str]) -> Markup | None:
+def bounds_chart(entry: MdpEntry, titles: Mapping[str, str]) -> Markup | None:
     """Bounds and practice on one axis; not for unfinished tables, whose bounds are intervals."""
     bounds = {name: value for name, value in entry.bounds().items() if not isinstance(value, Interval)}
     if not bounds or entry.summary is None:
         return None
-    reasons = {} if entry.analysis is None else entry.analysis.reasons
+    reasons = {} if entry.analysis is None else entry.analysis.figures.reasons
     rungs = [
         Rung(
             short_title(_title(name, titles, entry)),
@@ -182,35 +187,33 @@ def bounds_chart(entry: Entry, titles: Mapping[str, str]) -> Markup | None:
     return ladder(rungs, name=entry.name)
 
 
-def horizon_lines(analysis: Analysis) -> list[HorizonLine]:
+def horizon_lines(analysis: AnyAnalysis) -> list[HorizonLine]:
     """H_k = k + log_A m for each k that was looked at."""
+    num_actions, effective = analysis.figures.num_actions, analysis.figures.effective_horizon
 
-    def horizon(entry: HorizonAtK, m: int | None) -> str:
-        return numbers.MISSING if m is None else numbers.decimal(horizon_of(analysis.num_actions, entry.k, m))
+    def horizon(k: int, m: int | None) -> str:
+        return numbers.MISSING if m is None else numbers.decimal(horizon_of(num_actions, k, m))
 
     return [
         HorizonLine(
-            k=entry.k,
-            exact=horizon(entry, entry.exact_m),
+            k=k,
+            exact=horizon(k, entry.exact_m),
             exact_m=numbers.steps(entry.exact_m),
-            upper=horizon(entry, entry.upper_m),
+            upper=horizon(k, entry.upper_m),
             upper_m=numbers.steps(entry.upper_m),
-            theorem=horizon(entry, entry.theorem_m),
+            theorem=horizon(k, entry.theorem_m),
             theorem_m=numbers.steps(entry.theorem_m),
             note=_horizon_note(entry),
-            is_best=entry.k == analysis.effective_k,
+            is_best=k == effective.k,
         )
-        for entry in analysis.by_k
+        for k, entry in sorted(effective.by_k.items())
     ]
 
 
-def law_lines(analysis: Analysis) -> list[LawLine]:
+def law_lines(laws: Sequence[ActionLaw], scale: HistogramScale | None) -> list[LawLine]:
     """The actions of the deciding state, the one that looks best first."""
-    if analysis.deciding is None:
-        return []
-    scale = _law_scale(analysis)
     lines = []
-    for law in sorted(analysis.deciding.actions, key=lambda law: -law.q):
+    for law in sorted(laws, key=lambda law: -law.q):
         names = ", ".join(law.names)
         histogram = None
         if law.histogram is not None and scale is not None:
@@ -228,17 +231,20 @@ def law_lines(analysis: Analysis) -> list[LawLine]:
     return lines
 
 
-def build_lines(analysis: Analysis) -> list[tuple[str, str]]:
+def build_lines(analysis: AnyAnalysis) -> list[tuple[str, str]]:
     """Where the table comes from."""
+    table = analysis.table or TableFigures()
+    seconds = {} if analysis.seconds is None else plain(analysis.seconds)
+    provenance = {} if analysis.provenance is None else plain(analysis.provenance)
     lines = [
-        ("fingerprint", analysis.fingerprint),
+        ("fingerprint", table.fingerprint),
         ("game", analysis.game),
-        ("frameskip", None if analysis.frameskip is None else str(analysis.frameskip)),
+        ("frameskip", None if table.frameskip is None else str(table.frameskip)),
         ("shaping", analysis.shaping),
-        ("exploration policy", analysis.exploration),
-        ("verified", _verified(analysis)),
-        *((f"time to {stage}", numbers.seconds(seconds)) for stage, seconds in analysis.seconds.items()),
-        *((name, _plain(value)) for name, value in analysis.provenance.items() if name in _PROVENANCE_SHOWN),
+        ("exploration policy", analysis.policy),
+        ("verified", None if table.verification is None else _verified(table.verification)),
+        *((f"time to {stage}", numbers.seconds(taken)) for stage, taken in seconds.items() if taken is not None),
+        *((name, _plain(value)) for name, value in provenance.items() if name in _PROVENANCE_SHOWN and value),
     ]
     return [(name, value) for name, value in lines if value]
 
@@ -248,22 +254,22 @@ def short_title(title: str) -> str:
     return title.split(" (")[0].removesuffix(", GORP").removesuffix(", every pair visited")
 
 
-def _title(name: str, titles: Mapping[str, str], entry: Entry) -> str:
+def _title(name: str, titles: Mapping[str, str], entry: MdpEntry) -> str:
     own = {} if entry.analysis is None else entry.analysis.titles
-    return titles.get(name) or own.get(name) or name
+    return (titles.get(name) or own.get(name) or name)[:_LONGEST_TITLE]
 
 
-def _unshaped(entry: Entry) -> str | None:
+def _unshaped(entry: MdpEntry) -> str | None:
     if entry.summary is not None:
         return entry.summary.unshaped
     return None if entry.analysis is None else entry.analysis.unshaped
 
 
-def _states(value: Any) -> str:
+def _states(value: Figure) -> str:
     return numbers.count(value) if isinstance(value, int) else figure(value)
 
 
-def _practice_fact(entry: Entry, algorithm: str, paper: Mapping[str, str]) -> Fact:
+def _practice_fact(entry: MdpEntry, algorithm: str, paper: Mapping[str, str]) -> Fact:
     complexity = entry.sample_complexity(algorithm)
     shown = _NOT_RUN if complexity is None else needed(complexity)
     return Fact(f"{ALGORITHM_TITLES[algorithm]}, timesteps", shown, paper=paper.get(algorithm))
@@ -280,7 +286,7 @@ def _end(value: float | Interval) -> float:
     return value.low if isinstance(value, Interval) else value
 
 
-def _horizon_note(entry: HorizonAtK) -> str:
+def _horizon_note(entry: EpisodesForK) -> str:
     if entry.method == "exact":
         return ""
     if entry.method is not None:
@@ -288,51 +294,41 @@ def _horizon_note(entry: HorizonAtK) -> str:
     return entry.exact_reason or entry.upper_reason or entry.theorem_reason or ""
 
 
-def _law_scale(analysis: Analysis) -> HistogramScale | None:
-    laws = [law.histogram for law in analysis.deciding.actions] if analysis.deciding is not None else []
-    known = [(law.returns, law.probabilities) for law in laws if law is not None]
+def _law_scale(laws: Sequence[ActionLaw]) -> HistogramScale | None:
+    known = [(law.histogram.returns, law.histogram.probabilities) for law in laws if law.histogram is not None]
     return histogram_scale(known) if known else None
 
 
-def _law_axis(analysis: Analysis | None) -> Markup | None:
-    scale = None if analysis is None else _law_scale(analysis)
-    return None if scale is None else return_axis(scale)
-
-
-def _deciding_picture(analysis: Analysis | None, pictures: Mapping[str, str]) -> str | None:
+def _deciding_picture(analysis: AnyAnalysis | None, pictures: Mapping[str, str]) -> str | None:
     if analysis is None or analysis.deciding is None:
         return None
     return pictures.get(analysis.deciding.picture or "")
 
 
-def _episode(analysis: Analysis | None, pictures: Mapping[str, str]) -> dict[str, Any] | None:
-    """What the player needs."""
+@dataclass(frozen=True)
+class EpisodePlayer:
+    """What the player of an optimal episode needs."""
+
+    picture: str  # link
+    data: Mapping[str, object]
+    total: str
+
+
+def _episode(analysis: AnyAnalysis | None, pictures: Mapping[str, str]) -> EpisodePlayer | None:
     if analysis is None or analysis.episode is None or analysis.episode.picture not in pictures:
         return None
-    episode = analysis.episode
-    return {
-        "picture": pictures[episode.picture],
-        "data": {
-            "frames": episode.frames,
-            "columns": episode.columns,
-            "width": episode.width,
-            "height": episode.height,
-            "actions": list(episode.actions),
-            "rewards": list(episode.rewards),
-        },
-        "total": numbers.significant(sum(episode.rewards)),
-    }
+    data = plain(analysis.episode)
+    return EpisodePlayer(pictures[data.pop("picture")], data, numbers.significant(sum(analysis.episode.rewards)))
 
 
-def _verified(analysis: Analysis) -> str | None:
+def _verified(replay: Replay) -> str:
     """How the table was checked against its environment."""
-    known = analysis.verification
-    if known is None:
-        return None
-    episodes, steps = known.get("episodes"), known.get("steps")
-    if known.get("verified") is True and isinstance(episodes, int) and isinstance(steps, int):
-        return f"{episodes:,} episodes, {steps:,} steps, replayed from reset in a fresh process without a difference"
-    return _plain(known)
+    if replay.verified and replay.episodes is not None and replay.steps is not None:
+        return (
+            f"{replay.episodes:,} episodes, {replay.steps:,} steps, replayed from reset in a fresh process without a "
+            "difference"
+        )
+    return _plain(plain(replay))
 
 
 def _plain(value: Any) -> str:

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 import shlex
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
-from efhorizon.evaluation._fields import Fields
 from efhorizon.evaluation.records import GORP
-from efhorizon.evaluation.runs import budget
 from efhorizon.planning.problem import DEFAULT_MAX_K
 from efhorizon.render.charts.learning import learning_chart
 from efhorizon.render.html import numbers
-from efhorizon.render.html.entries import Entry
-from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS, Setting, best_settings, optimal_return
+from efhorizon.render.html.entries import MdpEntry
+from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS, Setting, best_settings
 from efhorizon.study.sweep import SETTINGS
 from efhorizon.suites import registry
 
@@ -38,12 +35,12 @@ class RunLine:
     is_best: bool
 
 
-def learning_curves(entry: Entry) -> Markup | None:
+def learning_curves(entry: MdpEntry) -> Markup | None:
     """The best setting of each algorithm in one chart; None where nothing was run."""
     chosen = [setting for setting in best_settings(entry.settings) if setting.curve is not None]
     if not chosen:
         return None
-    optimal = optimal_return(chosen[0].rows[0])
+    optimal = chosen[0].rows[0].optimal_return
     exploration = None if entry.summary is None else entry.summary.reward_exploration
     curves = [setting.curve for setting in chosen if setting.curve is not None]
     return learning_chart(curves, name=entry.name, optimal_return=optimal, exploration_return=exploration)
@@ -53,7 +50,7 @@ def run_lines(settings: Sequence[Setting]) -> list[RunLine]:
     best = {(setting.algorithm, setting.setting) for setting in best_settings(settings)}
     lines = []
     for setting in settings:
-        finals = [row["final_return"] for row in setting.rows if row.get("final_return") is not None]
+        finals = [row.final_return for row in setting.rows if row.final_return is not None]
         is_gorp = setting.algorithm == GORP
         lines.append(
             RunLine(
@@ -63,15 +60,15 @@ def run_lines(settings: Sequence[Setting]) -> list[RunLine]:
                 needed=needed(setting.sample_complexity),
                 of_runs="" if is_gorp else ", ".join(needed(steps) for steps in needed_by_runs(setting)),
                 final_return=numbers.significant(statistics.median(finals)) if finals else numbers.MISSING,
-                budget=numbers.short_steps(min(budget(row) for row in setting.rows)),
-                seconds=numbers.seconds(sum(map(_wall_seconds, setting.rows))),
+                budget=numbers.short_steps(min(row.budget for row in setting.rows)),
+                seconds=numbers.seconds(sum(row.wall_seconds for row in setting.rows)),
                 is_best=(setting.algorithm, setting.setting) in best,
             )
         )
     return lines
 
 
-def commands(entry: Entry) -> list[str]:
+def commands(entry: MdpEntry) -> list[str]:
     """The commands that make this page's numbers; the name is quoted for the shell."""
     name = shlex.quote(entry.name)
     lines = [f"efhorizon build {name}"] if registry.suite(entry.suite).has_names else []
@@ -84,14 +81,10 @@ def commands(entry: Entry) -> list[str]:
     return lines
 
 
-def _wall_seconds(row: Mapping[str, Any]) -> float:
-    return Fields(row, f"row of {row['id']}").optional_number("wall_seconds") or 0.0
-
-
-def _analysis_options(entry: Entry) -> str:
+def _analysis_options(entry: MdpEntry) -> str:
     """Those of `efhorizon analyze` that try the same k."""
-    tried = () if entry.analysis is None else entry.analysis.by_k
-    max_k = max((each.k for each in tried), default=DEFAULT_MAX_K)
+    tried = () if entry.analysis is None else entry.analysis.figures.effective_horizon.by_k
+    max_k = max(tried, default=DEFAULT_MAX_K)
     return "" if max_k == DEFAULT_MAX_K else f" --max-k {max_k}"
 
 
@@ -103,7 +96,7 @@ def _training_options(settings: Sequence[Setting]) -> str:
     if algorithm == GORP:  # its seeds and budget are its own
         return chosen
     seeds = max(len(setting.rows) for setting in settings)
-    steps = max(budget(row) for setting in settings for row in setting.rows)
+    steps = max(row.budget for setting in settings for row in setting.rows)
     return f" --seeds {seeds} --steps {steps:.0f}{chosen}"
 
 
@@ -112,5 +105,5 @@ def needed(steps: float) -> str:
 
 
 def needed_by_runs(setting: Setting) -> tuple[float, ...]:
-    found = [row["sample_complexity"] for row in setting.rows]
+    found = [row.sample_complexity for row in setting.rows]
     return tuple(math.inf if steps is None else float(steps) for steps in found)

@@ -14,11 +14,11 @@ from efhorizon._version import __version__
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.evaluation import summary_csv
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
-from efhorizon.evaluation.source import StudyData, study_data
+from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.tables import Tables, all_tables
 from efhorizon.io.files import written_aside
 from efhorizon.render.charts.svg import standalone
-from efhorizon.render.html.entries import Entry, study_entries
+from efhorizon.render.html.entries import MdpEntry, study_entries
 from efhorizon.render.html.front_page import front_page
 from efhorizon.render.html.images import Picture, study_picture
 from efhorizon.render.html.listing_page import listing_page
@@ -26,7 +26,8 @@ from efhorizon.render.html.marker import check_replaceable, write_marker
 from efhorizon.render.html.mdp_page import mdp_page
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.study import built_tables
-from efhorizon.study.export import MDPS, RUNS, write_export
+from efhorizon.study.export import MDPS, RUNS
+from efhorizon.study.results import Results
 
 DOWNLOADS = "data"
 _ASSETS = ("charts.css", "site.css", "theme.js", "scatter.js", "table.js", "player.js", "icon.svg")
@@ -34,7 +35,7 @@ _PAGES = (("index.html", "Overview"), ("mdps.html", "MDPs"), ("data.html", "Data
 
 
 @dataclass(frozen=True)
-class Report:
+class WrittenReport:
     """A report that was written."""
 
     path: Path
@@ -48,7 +49,7 @@ class Report:
         return self.path / "index.html"
 
 
-def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES) -> Report:
+def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES) -> WrittenReport:
     """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
     out = out.resolve()  # a link is followed, not replaced
     check_replaceable(out, study)
@@ -64,7 +65,7 @@ def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPL
         write_marker(folder)
         written = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in written)
-    return Report(out, len(entries), len(written), size, (*tables.notes, *notes))
+    return WrittenReport(out, len(entries), len(written), size, (*tables.notes, *notes))
 
 
 @dataclass(frozen=True)
@@ -92,18 +93,18 @@ class _Site:
         path.write_bytes(content)
 
 
-def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[Entry]) -> list[str]:
+def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) -> list[str]:
     """A page for each MDP; returns what was wrong with pictures."""
-    notes = []
-    without = {entry.name for entry in entries if _has_lost_pictures(data.path, entry)}
+    notes, results = [], Results(data.path)
+    without = {entry.name for entry in entries if _has_lost_pictures(results, entry)}
     if without:
         whose = "states" if len(without) == len(entries) else f"{len(without)} of {len(entries)} MDPs"
         notes.append(f"no pictures of {whose}: exports do not have them, so an analysis that came from one has none")
     for number, entry in enumerate(entries):
         pictures: dict[str, str] = {}
-        for kind, given in _named_pictures(entry) if entry.name not in without else []:
+        for kind, given in _pictures(entry).items() if entry.name not in without else ():
             try:
-                picture = study_picture(data.path, given)
+                picture = study_picture(results, given)
                 _check_frames(entry, given, picture)
             except StoreError as error:
                 notes.append(f"picture left out: {error}")
@@ -120,28 +121,17 @@ def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[Entry]) -> 
     return notes
 
 
-def _has_lost_pictures(study: Path, entry: Entry) -> bool:
+def _has_lost_pictures(results: Results, entry: MdpEntry) -> bool:
     """Whether an analysis names pictures and not one of them is there."""
-    named = _named_pictures(entry)
-    try:
-        return bool(named) and not any((study / given).is_file() for _, given in named)
-    except OSError:  # a name that cannot be one
-        return False
+    named = _pictures(entry)
+    return bool(named) and not any(map(results.has_picture, named.values()))
 
 
-def _named_pictures(entry: Entry) -> list[tuple[str, str]]:
-    analysis = entry.analysis
-    if analysis is None:
-        return []
-    given = [
-        ("start", analysis.start_picture),
-        ("deciding", None if analysis.deciding is None else analysis.deciding.picture),
-        ("episode", None if analysis.episode is None else analysis.episode.picture),
-    ]
-    return [(kind, name) for kind, name in given if name]
+def _pictures(entry: MdpEntry) -> dict[str, str]:
+    return {} if entry.analysis is None else entry.analysis.pictures
 
 
-def _check_frames(entry: Entry, given: str, picture: Picture) -> None:
+def _check_frames(entry: MdpEntry, given: str, picture: Picture) -> None:
     """A sprite sheet must hold all the frames that it is said to hold."""
     episode = entry.analysis.episode if entry.analysis is not None else None
     if episode is None or given != episode.picture:
@@ -163,7 +153,7 @@ def _write_downloads(folder: Path, data: StudyData) -> list[str]:
 
 
 def _write_top_pages(
-    site: _Site, data: StudyData, entries: Sequence[Entry], tables: Tables, notes: Sequence[str]
+    site: _Site, data: StudyData, entries: Sequence[MdpEntry], tables: Tables, notes: Sequence[str]
 ) -> None:
     front = front_page(entries, tables, data.titles, notes)
     site.write("index.html", "index.html", front)

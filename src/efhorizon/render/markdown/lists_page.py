@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from efhorizon.evaluation._fields import Fields
 from efhorizon.evaluation.appendix_lists import Complexities, Properties, Returns
 from efhorizon.evaluation.by_suite import ALGORITHMS
 from efhorizon.evaluation.records import MdpSummary
 from efhorizon.evaluation.source import StudyData
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render.charts.marks import suite_title
-from efhorizon.render.html.analysis import analysis_of
 from efhorizon.render.html.learning import ALGORITHM_TITLES
 from efhorizon.render.html.mdp_page import short_title
 from efhorizon.render.markdown.bound_sections import bound_order
 from efhorizon.render.markdown.text import Footnotes, blocks, escaped, from_log10, number, significant, table, unbroken
+from efhorizon.study.analysis_record import AnyAnalysis, Replay, StageSeconds, TableFigures
 
 _UNKNOWN, _NOT_RUN = "not known", "not run"
 _NO_RETURN = "not run, or the run ended before its greedy policy was evaluated"
@@ -133,26 +131,25 @@ def _returns(lines: Sequence[Returns], algorithms: Sequence[str]) -> str:
     return blocks(table(header, rows), notes.text())
 
 
-def _tables(analyses: Mapping[str, Mapping[str, Any]]) -> str:
+def _tables(analyses: Mapping[str, AnyAnalysis]) -> str:
     notes = Footnotes()
 
     def known(value: float | None, form: str) -> str:
         return notes.missing(_UNKNOWN) if value is None else format(value, form)
 
     rows = []
-    for name, content in sorted(analyses.items()):
-        made = analysis_of(name, content)
-        replayed = Fields(made.verification or {}, f"{name}: verification")
-        is_verified = made.verification is not None and made.verification.get("verified") is True
+    for name, analysis in sorted(analyses.items()):
+        made, seconds = analysis.table or TableFigures(), analysis.seconds or StageSeconds()
+        replay = made.verification if made.verification is not None and made.verification.verified else Replay()
         rows.append(
             [
                 escaped(name),
                 known(made.num_raw_states, ","),
                 *(
-                    f"{replayed.integer(what):,}" if is_verified else notes.missing("not verified")
-                    for what in ("episodes", "steps")
+                    notes.missing("not verified") if count is None else f"{count:,}"
+                    for count in (replay.episodes, replay.steps)
                 ),
-                *(known(made.seconds.get(stage), ",.1f") for stage in ("build", "verify", "analyze")),
+                *(known(taken, ",.1f") for taken in (seconds.build, seconds.verify, seconds.analyze)),
             ]
         )
     header = ["MDP", "raw states", "episodes", "steps", "search", "verify", "analyze"]

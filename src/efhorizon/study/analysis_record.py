@@ -1,0 +1,314 @@
+"""An analysis as a study stores it: what theory says about one MDP, where it is decided, and what that was made from.
+
+UNSET stands for what older versions did not write; it is not written either.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Generic, Literal, TypeGuard, TypeVar
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from efhorizon.bounds.interval import Interval
+from efhorizon.errors import StoreError
+from efhorizon.study.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, json_object, record_of
+
+FORMAT: Final = "efhorizon-analysis"
+FORMAT_VERSION: Final = 1
+UNIFORM = "uniform"  # the exploration policy of the paper
+SEPARATOR = "@"  # NAME@POLICY is the MDP NAME started from an exploration policy that is not the uniform one
+
+Figure = int | float | Interval | None  # an interval in an unfinished table
+Numbers = Annotated[list[Number], Meta(max_length=MAX_ITEMS)]
+
+
+class EpisodesForK(Record, frozen=True, kw_only=True):
+    """How many episodes m GORP needs for each sequence of k actions: exactly, at most, and by Theorem 5.4."""
+
+    exact_m: Positive | None = None
+    least_possible_m: int | UnsetType | None = UNSET
+    upper_m: Positive | None = None
+    theorem_m: Positive | None = None
+    method: Text | None = None  # what gave the m that is used
+    exact_reason: Text | None = None  # why there is no such m
+    upper_reason: Text | None = None
+    theorem_reason: Text | None = None
+
+
+class HorizonFigures(Record, frozen=True, kw_only=True):
+    """The effective horizon, H_k = k + log_A m, least over k."""
+
+    value: Number | Interval | None = None
+    k: Positive | None = None
+    m: Positive | None = None
+    kind: Text | None = None  # "exact", "upper" or "interval"
+    by_k: dict[int, EpisodesForK] = field(default_factory=dict)
+
+
+class WitnessFigures(Record, frozen=True, kw_only=True):
+    """A state that decides a bound."""
+
+    time: Count
+    state: Count
+    k: Positive | UnsetType = UNSET  # of the Q-function
+    q_values: Numbers = field(default_factory=list)
+    optimal_q_values: Numbers = field(default_factory=list)
+    optimal_value: Number | None = None
+    gap: Number | None = None
+    margin: Number | None = None
+
+
+class FailureFigures(Record, frozen=True, kw_only=True):
+    """Where GORP with the exact k and m takes its first action that is not optimal most often."""
+
+    time: Count
+    state: Count
+    failure_probability: Number
+
+
+class GoalFigures(Record, frozen=True, kw_only=True):
+    """Theorem B.4, for MDPs that pay for reaching a goal."""
+
+    is_goal_mdp: bool = False
+    p: Number | None = None
+    effective_horizon: Number | None = None
+
+
+class CompleteFigures(Record, frozen=True, kw_only=True):
+    """What theory says about a table whose every state was explored."""
+
+    id: str | None = None
+    complete: bool
+    num_states: Positive
+    num_actions: Positive
+    horizon: Positive
+    gamma: Number | None = None
+    optimal_return: Number | None = None
+    exploration_return: Number | None = None
+    worst_return: Number | None = None
+    optimal_return_probability: Number | None = None
+    min_k: Positive | None = None
+    epw: Positive | None = None
+    min_state_occupancy: Number | None = None
+    min_sum_state_occupancy: Number | None = None
+    min_state_action_occupancy: Number | None = None
+    min_sum_state_action_occupancy: Number | None = None
+    covering_length: Number | None = None
+    covering_length_lower: Number | None = None
+    effective_horizon: HorizonFigures
+    sample_complexity: dict[str, Number | None]  # timesteps by the name of the bound; None: infinite, or see `reasons`
+    goal_mdp: GoalFigures | None = None
+    lower_bound: Number | None = None
+    deciding_state: WitnessFigures | None = None
+    theorem_states: dict[int, WitnessFigures | None] = field(default_factory=dict)  # by k
+    most_failures: FailureFigures | None = None
+    reasons: dict[str, str]  # why a bound does not apply
+
+    def __post_init__(self) -> None:
+        if isinstance(self.effective_horizon.value, Interval):
+            raise ValueError("the effective horizon of a complete table must be a number")
+
+
+class UnfinishedFigures(Record, frozen=True, kw_only=True):
+    """What is known of a table with unexplored states: intervals."""
+
+    id: str | None = None
+    complete: bool
+    num_explored_states: Count | None = None
+    num_unexplored_states: Count | None = None
+    reward_bounds: Numbers = field(default_factory=list)
+    num_actions: Positive
+    horizon: Positive
+    gamma: Number | None = None
+    num_states: Number | Interval | None = None
+    optimal_return: Number | Interval | None = None
+    exploration_return: Number | Interval | None = None
+    worst_return: Number | Interval | None = None
+    optimal_return_probability: Number | Interval | None = None
+    min_k: Number | Interval | None = None
+    epw: Number | Interval | None = None
+    min_state_occupancy: Number | Interval | None = None
+    min_sum_state_occupancy: Number | Interval | None = None
+    min_state_action_occupancy: Number | Interval | None = None
+    min_sum_state_action_occupancy: Number | Interval | None = None
+    covering_length: Number | Interval | None = None
+    effective_horizon: HorizonFigures
+    sample_complexity: dict[str, Number | Interval | None]
+    reasons: dict[str, str]
+
+
+class ReplayDifference(Record, frozen=True, kw_only=True):
+    actions: list[int]
+    what: str
+    expected: str
+    found: str
+
+
+class Replay(Record, frozen=True, kw_only=True):
+    """How a table was verified: episodes replayed in a fresh environment."""
+
+    verified: bool = False
+    episodes: Count | None = None
+    steps: Count | None = None
+    screens_compared: bool | None = None
+    optimal_return: Number | None = None
+    seconds: Number | None = None
+    difference: ReplayDifference | None = None
+
+
+class TableFigures(Record, frozen=True, kw_only=True):
+    """The table that was analyzed."""
+
+    num_states: Count | None = None
+    num_raw_states: Count | None = None
+    fingerprint: str | None = None
+    layers: Annotated[list[Count], Meta(max_length=MAX_ITEMS)] = field(
+        default_factory=list
+    )  # states that can be reached at each time
+    frameskip: Positive | None = None
+    verification: Replay | None = None
+
+
+class ReturnHistogram(Record, frozen=True, kw_only=True):
+    """A distribution of returns."""
+
+    returns: Numbers = field(default_factory=list)
+    probabilities: Numbers = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if len(self.returns) != len(self.probabilities) or not all(0 <= p <= 1 + 1e-9 for p in self.probabilities):
+            raise ValueError(f"{len(self.returns)} returns need as many probabilities between 0 and 1")
+
+
+class DecidingAction(Record, frozen=True, kw_only=True):
+    action: Count | None = None
+    name: Text
+    q: Number
+    optimal_q: Number
+    is_optimal: bool = False
+    histogram: ReturnHistogram | None = None
+
+
+class DecidingState(Record, frozen=True, kw_only=True):
+    """The state where a greedy policy is closest to a mistake, or where the bound of Theorem 5.4 is attained."""
+
+    k: Positive = 1  # what its actions are worth is Q^k
+    time: Count
+    state: Count
+    picture: Text | None = None
+    actions: Annotated[list[DecidingAction], Meta(max_length=MAX_ITEMS)]
+
+
+class EpisodeSheet(Record, frozen=True, kw_only=True):
+    """An optimal episode as a sheet of frames, row by row."""
+
+    picture: Text
+    frames: Positive
+    columns: Positive
+    width: Positive  # of a frame
+    height: Positive
+    actions: Annotated[list[str], Meta(max_length=MAX_ITEMS)]
+    rewards: Numbers
+
+
+class StageSeconds(Record, frozen=True, kw_only=True):
+    build: Number | None = None
+    verify: Number | None = None
+    analyze: Number | None = None
+
+
+class AnalysisSettings(Record, frozen=True, kw_only=True):
+    max_k: Positive | None = None
+    gamma: Number | None = None
+    exploration: str | None = None
+
+
+class AnalysisProvenance(Record, frozen=True, kw_only=True):
+    """What an analysis was made from. One whose inputs, up to `bounds`, have changed is made again."""
+
+    table_fingerprint: str | None = None
+    table_inputs: Any = None  # as the table has them: screens are no part of the fingerprint
+    code: str | None = None
+    settings: AnalysisSettings | None = None
+    bounds: dict[str, str | None] = field(
+        default_factory=dict
+    )  # what each registered bound does; None where nobody can tell if it changed
+    efhorizon: str | None = None
+    packages: dict[str, str] = field(default_factory=dict)
+    python: str | None = None
+    machine: str | None = None
+
+
+FiguresT_co = TypeVar("FiguresT_co", bound=CompleteFigures | UnfinishedFigures, covariant=True)
+
+
+class AnalysisRecord(Record, Generic[FiguresT_co], frozen=True, kw_only=True):
+    """An analysis: what theory says about one MDP."""
+
+    format: Literal["efhorizon-analysis"] = FORMAT
+    format_version: Literal[1] = FORMAT_VERSION
+    id: Text
+    suite: Text
+    game: Text | None = None
+    unshaped: Text | None = None  # the MDP whose rewards were shaped
+    shaping: Text | None = None
+    reward_factor: Number | None = None
+    exploration: Text | None = None
+    figures: FiguresT_co = field(name="analysis")
+    titles: dict[str, str] = field(default_factory=dict)  # of the bounds, for people
+    table: TableFigures | None = None
+    deciding: DecidingState | None = None
+    start_picture: Text | None = None
+    episode: EpisodeSheet | None = None
+    seconds: StageSeconds | None = None
+    provenance: AnalysisProvenance | None = None
+
+    @property
+    def policy(self) -> str:
+        """The exploration policy."""
+        return self.exploration or UNIFORM
+
+    @property
+    def name(self) -> str:
+        """The MDP's name, with the exploration policy where that is not the uniform one."""
+        is_named = self.policy == UNIFORM or self.id.endswith(SEPARATOR + self.policy)
+        return self.id if is_named else self.id + SEPARATOR + self.policy
+
+    @property
+    def fingerprint(self) -> str | None:
+        """Of the table that was analyzed, where the file says."""
+        return None if self.table is None else self.table.fingerprint
+
+    @property
+    def pictures(self) -> dict[str, str]:
+        """Names of pictures, seen from the results folder, by what they show."""
+        named = {
+            "start": self.start_picture,
+            "deciding": None if self.deciding is None else self.deciding.picture,
+            "episode": None if self.episode is None else self.episode.picture,
+        }
+        return {kind: name for kind, name in named.items() if name is not None}
+
+
+AnyAnalysis = AnalysisRecord[CompleteFigures | UnfinishedFigures]
+
+
+def is_complete(analysis: AnyAnalysis) -> TypeGuard[AnalysisRecord[CompleteFigures]]:
+    """Whether every state was explored; the figures of other analyses are intervals."""
+    return isinstance(analysis.figures, CompleteFigures)
+
+
+def decoded_analysis(text: str, where: str, *, what_to_do: str = "") -> AnyAnalysis:
+    """The analysis in a JSON text; `what_to_do` about a text that is none ends the message."""
+    try:
+        content = json_object(text, where, "an analysis")
+        if content.get("format") != FORMAT:
+            raise StoreError(f"{where}: not an analysis")
+    except StoreError as error:
+        raise StoreError(f"{error}{what_to_do}") from None
+    if content.get("format_version") != FORMAT_VERSION:
+        raise StoreError(f"{where}: made by another version of efhorizon (format {content.get('format_version')!r})")
+    figures = content.get("analysis")
+    if isinstance(figures, dict) and figures.get("complete") is False:
+        return record_of(content, AnalysisRecord[UnfinishedFigures], where)
+    return record_of(content, AnalysisRecord[CompleteFigures], where)

@@ -1,0 +1,247 @@
+"""A results folder. No other code opens one.
+
+    DIR/results.json                      what this folder is
+    DIR/rows/NAME.json                    one run each; the name says id, algorithm, backend, setting, seed and a digest
+    DIR/claims/NAME.lock                  locked by the process that is making this row; the lock ends with the process
+    DIR/analyses/NAME.json                one MDP each
+    DIR/pictures/NAME-start.png           the start state
+    DIR/pictures/NAME-deciding.png        the state that makes it hard
+    DIR/pictures/NAME-episode.png         an optimal episode, a sheet of frames
+    DIR/study.json                        what was planned, and what came of each environment
+    DIR/tables/, DIR/tables.csv           the tables that were built here, and what is known of those built elsewhere
+
+The digest in a row's name covers everything that the row depends on: hyperparameters, protocol, the fingerprint of the
+table, the version of the learner. So a row whose inputs have changed is another row, and is made again. Any number of
+sweeps can share a folder: a row is made by whoever holds its lock, and a file appears complete or not at all. An
+analysis is written after its pictures.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from efhorizon.errors import StoreError
+from efhorizon.io.files import write_json, written_aside
+from efhorizon.study import built_tables
+from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
+from efhorizon.study.built_tables import BuiltTable
+from efhorizon.study.decode import json_object, plain, read_text, record_of
+from efhorizon.study.records import FORMAT_VERSION, RESULTS_FORMAT, ResultsMarker, Row, RunKey, StudyRecord
+
+MAX_ANALYSIS_BYTES = 64 << 20  # the largest ones have a few hundred kilobytes
+MAX_PICTURE_BYTES = 8 << 20
+_FILES = "[!.]*.json"  # not those that are being written
+_REMEDY = "; delete it to have it made again"
+
+
+def is_results(path: Path) -> bool:
+    """Whether a folder looks like a results folder; its marker may be missing."""
+    return any((path / name).exists() for name in ("results.json", "analyses", "rows"))
+
+
+class Results:
+    """A results folder."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened yet, nothing is written, and what is missing counts as empty."""
+        self.path = path
+        self._rows, self._claims, self._analyses = path / "rows", path / "claims", path / "analyses"
+
+    @classmethod
+    def opened(cls, path: Path) -> Results:
+        """To read: refused where it is something else."""
+        results = cls(path)
+        results._check_marker()
+        return results
+
+    @classmethod
+    def made(cls, path: Path) -> Results:
+        """To write: opened, or made where there is nothing."""
+        marker = path / "results.json"
+        if not marker.is_file():
+            if path.exists() and (not path.is_dir() or not all(map(_is_unfinished_marker, path.iterdir()))):
+                raise StoreError(f"{path}: not a results directory, and not empty; nothing was written")
+            write_json(marker, plain(ResultsMarker()))
+        results = cls.opened(path)
+        results._rows.mkdir(exist_ok=True)
+        results._claims.mkdir(exist_ok=True)
+        return results
+
+    def _check_marker(self) -> None:
+        marker = self.path / "results.json"
+        if not marker.exists():
+            return
+        what = "the mark of a results directory"
+        content = json_object(read_text(marker, what), str(marker), what)
+        if content.get("format") != RESULTS_FORMAT:
+            raise StoreError(f"{marker}: not {what}; nothing was written")
+        if content.get("format_version") != FORMAT_VERSION:
+            raise StoreError(f"{marker}: made by another version of efhorizon; nothing was written")
+
+    # rows
+
+    def has(self, key: RunKey) -> bool:
+        return self._row_file(key).exists()
+
+    def append(self, key: RunKey, row: Row) -> Path:
+        """Add a row; the caller holds its claim."""
+        path = self._row_file(key)
+        if path.exists():
+            raise StoreError(f"{path}: this row is there already")
+        write_json(path, plain(row))
+        return path
+
+    def row(self, key: RunKey) -> Row | None:
+        """The row of a key, if it is there."""
+        path = self._row_file(key)
+        return _read_row(path) if path.exists() else None
+
+    def rows(self) -> Iterator[Row]:
+        """All rows, in the order of their names."""
+        yield from map(_read_row, sorted(self._rows.glob(_FILES)))
+
+    def num_rows(self) -> Counter[str]:
+        """How many rows there are of each MDP, algorithm, backend and setting, by what their names begin with."""
+        return Counter(path.name.split("__seed")[0] for path in self._rows.glob(_FILES))
+
+    @contextmanager
+    def claimed(self, keys: list[RunKey]) -> Iterator[list[RunKey]]:
+        """Those of the keys that have no row and that nobody else is working on; they are ours within the block."""
+        descriptors: list[int] = []
+        ours: list[RunKey] = []
+        try:
+            for key in keys:
+                if self.has(key):
+                    continue
+                descriptor = os.open(self._claims / f"{key.name}.lock", os.O_RDWR | os.O_CREAT, 0o644)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    os.close(descriptor)
+                    continue
+                descriptors.append(descriptor)
+                if not self.has(key):  # it may have been written between the look and the lock
+                    ours.append(key)
+            yield ours
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _row_file(self, key: RunKey) -> Path:
+        return self._rows / f"{key.name}.json"
+
+    # analyses
+
+    def has_analysis(self, name: str) -> bool:
+        return self._analysis_file(name).exists()
+
+    def has_analyses(self) -> bool:
+        return any(self._analyses.glob(_FILES))
+
+    def analysis(self, name: str) -> AnyAnalysis:
+        """The analysis in the file of this name."""
+        path = self._analysis_file(name)
+        analysis = _read_analysis(path)
+        if analysis.id != name:
+            raise StoreError(f"{path}: says that it is about {analysis.id!r}")
+        return analysis
+
+    def analyses(self) -> dict[str, AnyAnalysis]:
+        """All analyses by the names of their MDPs."""
+        found: dict[str, AnyAnalysis] = {}
+        for path in sorted(self._analyses.glob(_FILES)):
+            analysis = _read_analysis(path)
+            if analysis.name in found:
+                raise StoreError(f"{path}: there is another analysis of {analysis.name}")
+            found[analysis.name] = analysis
+        return found
+
+    def write_analysis(self, analysis: AnyAnalysis, pictures: Mapping[str, bytes] | None = None) -> None:
+        """An analysis, after its pictures."""
+        self.write_pictures(pictures or {})
+        write_json(self._analysis_file(analysis.id), plain(analysis))
+
+    def _analysis_file(self, name: str) -> Path:
+        return self._analyses / f"{name}.json"
+
+    # pictures
+
+    def write_pictures(self, pictures: Mapping[str, bytes]) -> None:
+        for name, image in pictures.items():
+            with written_aside(self.path / name) as temporary:
+                temporary.write_bytes(image)
+
+    def has_picture(self, name: str) -> bool:
+        try:
+            return (self.path / name).is_file()
+        except OSError:  # a name that cannot be one
+            return False
+
+    def picture(self, name: str) -> bytes:
+        """The file of a picture that an analysis names, which must lie in the folder of pictures."""
+        folder, path = (self.path / "pictures").resolve(), self.path / name
+        try:
+            resolved = path.resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):  # missing, a name with a NUL, a circle of links
+            raise StoreError(f"{path}: no such picture") from None
+        if not resolved.is_relative_to(folder) or not resolved.is_file():
+            raise StoreError(f"{path}: not a picture inside {folder}")
+        size = resolved.stat().st_size
+        if size > MAX_PICTURE_BYTES:
+            raise StoreError(f"{path}: {size:,} bytes are too many for a picture (at most {MAX_PICTURE_BYTES:,})")
+        return resolved.read_bytes()
+
+    # the study
+
+    def study(self) -> StudyRecord | None:
+        """What was planned and what came of it, if there is a record of that."""
+        path = self.path / "study.json"
+        if not path.exists():
+            return None
+        what = "the record of a study"
+        return record_of(json_object(read_text(path, what), str(path), what), StudyRecord, str(path))
+
+    def write_study(self, study: StudyRecord) -> None:
+        write_json(self.path / "study.json", plain(study))
+
+    def tables(self) -> tuple[BuiltTable, ...]:
+        """The tables that are here, and those that were built elsewhere before an export brought the study here."""
+        elsewhere = {table.name: table for table in built_tables.read_tables(self._table_list)}
+        here = {table.name: table for table in built_tables.tables_in(self.path / "tables")}
+        tables = elsewhere | here
+        return tuple(tables[name] for name in sorted(tables))
+
+    def list_tables(self, tables: tuple[BuiltTable, ...]) -> int:
+        """Add tables to the list of those that were built elsewhere; returns how many are new."""
+        listed = {table.name: table for table in built_tables.read_tables(self._table_list)}
+        new = {table.name: table for table in tables if table.name not in listed}
+        if new:
+            built_tables.write_tables(self._table_list, [*listed.values(), *new.values()])
+        return len(new)
+
+    @property
+    def _table_list(self) -> Path:
+        return self.path / built_tables.FILE
+
+
+def _is_unfinished_marker(path: Path) -> bool:
+    """What a process leaves that is killed while it makes a folder."""
+    return path.name.startswith(".results.json.") and path.suffix == ".tmp"
+
+
+def _read_row(path: Path) -> Row:
+    try:
+        content = json_object(read_text(path, "a row"), str(path), "a row")
+    except StoreError as error:
+        raise StoreError(f"{error}{_REMEDY}") from None
+    return record_of(content, Row, str(path))
+
+
+def _read_analysis(path: Path) -> AnyAnalysis:
+    text = read_text(path, "an analysis", MAX_ANALYSIS_BYTES)
+    return decoded_analysis(text, str(path), what_to_do=_REMEDY)

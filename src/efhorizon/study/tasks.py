@@ -1,0 +1,213 @@
+"""What is to be run: every table with every setting, all seeds of one setting being one task."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from msgspec import convert
+from numpy.typing import ArrayLike, NDArray
+
+from efhorizon.agents.deep.observations import UntrainableTableError
+from efhorizon.agents.deep.pretrained import Start
+from efhorizon.agents.deep.protocol import Protocol
+from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
+from efhorizon.agents.tabular.gorp_search import BUDGET
+from efhorizon.errors import EfhorizonError
+from efhorizon.io.behaviour import version_name
+from efhorizon.io.tables import load
+from efhorizon.mdp import TabularMDP
+from efhorizon.planning.policies import InvalidPolicyError
+from efhorizon.planning.policies import exploration_policy as checked_policy
+from efhorizon.study import sweep
+from efhorizon.study.rates import network_of
+from efhorizon.study.records import RunKey, RunProtocol, Settings
+from efhorizon.suites import registry
+from efhorizon.suites.simulator import MissingExtraError
+
+_LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row still counts
+    "ppo dense": "efhorizon.agents.deep.ppo_flat",
+    "ppo image": "efhorizon.agents.deep.ppo_images",
+    "dqn dense": "efhorizon.agents.deep.dqn_flat",
+    "dqn image": "efhorizon.agents.deep.dqn_images",
+    "sb3": "efhorizon.agents.deep.sb3",
+    "gorp": "efhorizon.agents.tabular.gorp",
+}
+
+
+class UnsuitableStartError(EfhorizonError):
+    """An algorithm cannot start from what it was given; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class RunTask:
+    """Runs that differ in their seed only."""
+
+    id: str  # of the MDP
+    table: TabularMDP | Path  # a path until it is loaded: so a task is small enough to send to another process
+    network: str  # that it is learnt with: "dense" or "image"
+    algorithm: sweep.Algorithm
+    backend: str
+    setting: str
+    changes: Settings  # what the setting sets
+    seeds: tuple[int, ...]
+    max_steps: int
+    start: Start = field(default_factory=Start)
+
+    @property
+    def title(self) -> str:
+        return f"{self.id} {self.algorithm} {self.setting}" + (" sb3" if self.backend == "sb3" else "")
+
+    @property
+    def mdp(self) -> TabularMDP:
+        assert isinstance(self.table, TabularMDP), "the table is not loaded"
+        return self.table
+
+    def loaded(self) -> RunTask:
+        """The task with its table in memory."""
+        return self.on(load(self.table)) if isinstance(self.table, Path) else self
+
+    def on(self, mdp: TabularMDP) -> RunTask:
+        """The task with its table, which somebody has loaded."""
+        _check_complete(mdp)
+        return dataclasses.replace(self, table=mdp)
+
+    def protocol(self) -> Protocol:
+        window = sweep.TRAINING_WINDOW if self.algorithm == "ppo" else None
+        return Protocol(self.max_steps, sweep.EVALUATION_INTERVAL, window)
+
+    def hyperparameters(self) -> Settings:
+        set_here = dict(self.changes) if self.algorithm == "gorp" else dataclasses.asdict(self.settings())
+        return set_here | self.start.digests
+
+    def settings(self) -> Any:
+        """The settings of PPO or DQN."""
+        gamma = registry.suite(self.mdp.metadata.get("suite")).discount
+        settings = PPOSettings if self.algorithm == "ppo" else DQNSettings
+        return settings(gamma=gamma, **self.changes)
+
+    @property
+    def kind(self) -> str:
+        """What runs: a key of `_LEARNERS`."""
+        if self.algorithm == "gorp":
+            return "gorp"
+        return "sb3" if self.backend == "sb3" else f"{self.algorithm} {self.network}"
+
+    @property
+    def code(self) -> str:
+        """The version of the learner, on which a row depends."""
+        return version_name(self.kind, import_module(_LEARNERS[self.kind]).BEHAVIOUR)
+
+    def key(self, seed: int) -> RunKey:
+        return RunKey(
+            self.id,
+            self.algorithm,
+            self.backend,
+            self.setting,
+            seed,
+            self.hyperparameters(),
+            convert(self.protocol(), RunProtocol, from_attributes=True),
+            _fingerprint(self.mdp),
+            self.code,
+        )
+
+
+def check_installed(algorithm: str, backend: str) -> None:
+    """Refuse at once what cannot run because a package is missing."""
+    if algorithm == "gorp":
+        return
+    for module in ("torch",) if backend == "table" else ("torch", "stable_baselines3"):
+        try:
+            __import__(module)
+        except ImportError:
+            raise MissingExtraError("train", module) from None
+
+
+def check_start(algorithm: str, *, has_policy: bool, has_parameters: bool) -> None:
+    """Refuse at once what an algorithm cannot start from."""
+    if has_policy and algorithm == "ppo":
+        raise UnsuitableStartError(
+            "PPO explores with the policy that it learns: give it initial parameters instead of an exploration policy"
+        )
+    if has_parameters and algorithm == "gorp":
+        raise UnsuitableStartError("GORP has no network: give it an exploration policy instead of initial parameters")
+
+
+def tasks(
+    mdps: Sequence[TabularMDP],
+    algorithm: sweep.Algorithm,
+    *,
+    backend: str = "table",
+    settings: str = sweep.PAPER,
+    num_seeds: int = sweep.SEEDS,
+    max_steps: int = sweep.STEPS,
+    exploration_policy: ArrayLike | None = None,
+    initial: Mapping[str, NDArray[Any]] | None = None,
+) -> list[RunTask]:
+    """The grid. `exploration_policy` (DQN, GORP) is an array [S, A] or [T, S, A], `initial` (PPO, DQN) the state
+    dictionary of a Stable-Baselines3 policy."""
+    check_start(algorithm, has_policy=exploration_policy is not None, has_parameters=initial is not None)
+    return [
+        task
+        for mdp in mdps
+        for task in tasks_on(
+            mdp,
+            str(mdp.metadata.get("id")),
+            network_of(mdp.metadata),
+            algorithm,
+            backend=backend,
+            settings=settings,
+            num_seeds=num_seeds,
+            max_steps=max_steps,
+            start=_start(mdp, exploration_policy, initial),
+        )
+    ]
+
+
+def tasks_on(
+    table: TabularMDP | Path,
+    name: str,
+    network: str,
+    algorithm: sweep.Algorithm,
+    *,
+    backend: str = "table",
+    settings: str = sweep.PAPER,
+    num_seeds: int = sweep.SEEDS,
+    max_steps: int = sweep.STEPS,
+    start: Start | None = None,
+) -> list[RunTask]:
+    """One task a setting. GORP runs its 101 seeds at once, so that each of its settings is one row; its budget is its
+    own. A setting is named after what runs start from too, so that nobody takes a median over unlike runs."""
+    seeds, start = tuple(range(num_seeds)), start or Start()
+    if algorithm == "gorp":
+        seeds, backend, max_steps = (0,), "table", BUDGET
+    return [
+        RunTask(name, table, network, algorithm, backend, setting + start.suffix, changes, seeds, max_steps, start)
+        for setting, changes in sweep.named_settings(algorithm, settings).items()
+    ]
+
+
+def _start(mdp: TabularMDP, policy: ArrayLike | None, initial: Mapping[str, NDArray[Any]] | None) -> Start:
+    """What runs on this table start from, checked against it; the uniform policy is the algorithms' own."""
+    _check_complete(mdp)
+    try:
+        explorer = checked_policy(mdp, policy)
+    except InvalidPolicyError as error:
+        raise InvalidPolicyError(f"{mdp.metadata.get('id')}: {error}") from None
+    return Start(None if explorer.is_uniform else explorer, initial)
+
+
+def _check_complete(mdp: TabularMDP) -> None:
+    if not mdp.is_complete:
+        name = mdp.metadata.get("id")
+        raise UntrainableTableError(f"{name}: the table is unfinished; training needs a complete one")
+
+
+@lru_cache(maxsize=4)  # one table has several settings and seeds; more entries would keep old tables in memory
+def _fingerprint(mdp: TabularMDP) -> str:
+    return mdp.fingerprint()
