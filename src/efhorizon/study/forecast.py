@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from efhorizon.build.target import Target
 from efhorizon.study import rates as constants
@@ -73,7 +72,7 @@ class Forecast:
     def is_done(self) -> bool:
         return all(stage.num_left == 0 for stage in self.stages if stage.stage != "report")
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         return {
             "stages": [
                 {

@@ -9,17 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 from efhorizon.study.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, plain
+from efhorizon.study.sweep import Settings
 
 RESULTS_FORMAT: Final = "efhorizon-results"
 STUDY_FORMAT: Final = "efhorizon-study"
 FORMAT_VERSION: Final = 1
-
-Settings = dict[str, Any]  # the hyperparameters of a run by name; which there are is the algorithm's business
 
 
 class RunProtocol(Record, frozen=True):

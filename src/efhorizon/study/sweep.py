@@ -11,6 +11,7 @@ from efhorizon.errors import EfhorizonError
 
 Algorithm = Literal["ppo", "dqn", "gorp"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
+Settings = dict[str, Any]  # hyperparameters by name; which there are is the algorithm's business
 Backend = Literal["table", "sb3"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
@@ -21,7 +22,7 @@ TRAINING_WINDOW = 100  # episodes; PPO's second rule
 PAPER = "paper"  # every setting of an algorithm
 
 # algorithm: name of a setting: what it sets; all else is the default of the algorithm's settings
-SETTINGS: Mapping[Algorithm, Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+SETTINGS: Mapping[Algorithm, Mapping[str, Settings]] = MappingProxyType(
     {
         "ppo": MappingProxyType({"rollout128": {"rollout_length": 128}, "rollout1280": {"rollout_length": 1280}}),
         "dqn": MappingProxyType(
@@ -38,14 +39,14 @@ class UnknownSettingError(EfhorizonError):
     """No setting has this name; the message is one line for the user."""
 
 
-def named_settings(algorithm: Algorithm, names: str = PAPER) -> dict[str, dict[str, Any]]:
+def named_settings(algorithm: Algorithm, names: str = PAPER) -> dict[str, Settings]:
     """Settings by name: `paper` for all of the paper's, or some, separated by commas. GORP has one for every k."""
     known = SETTINGS[algorithm]
     wanted = list(known) if names == PAPER else [name.strip() for name in names.split(",")]
     return {name: dict(known[name]) if name in known else _other_setting(algorithm, name) for name in wanted}
 
 
-def _other_setting(algorithm: Algorithm, name: str) -> dict[str, Any]:
+def _other_setting(algorithm: Algorithm, name: str) -> Settings:
     if algorithm == "gorp" and _ANY_K.fullmatch(name):
         return {"k": int(name[1:])}
     there = f"{PAPER} (all) {' '.join(SETTINGS[algorithm])}" + (" k4 ..." if algorithm == "gorp" else "")

@@ -26,7 +26,8 @@ from efhorizon.planning.policies import InvalidPolicyError
 from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.study import sweep
 from efhorizon.study.rates import network_of
-from efhorizon.study.records import RunKey, RunProtocol, Settings
+from efhorizon.study.records import RunKey, RunProtocol
+from efhorizon.study.sweep import Settings
 from efhorizon.suites import registry
 from efhorizon.suites.simulator import MissingExtraError
 

@@ -60,6 +60,14 @@ class MetricLine:
 
 
 @dataclass(frozen=True)
+class ChangeLines:
+    """Table 3: bounds down, algorithms across."""
+
+    tables: list[tuple[str, ChangeTable]]  # with the algorithm's title
+    lines: list[tuple[str, bool, list[tuple[MetricCell, MetricCell]]]]  # title, whether our own, cells by table
+
+
+@dataclass(frozen=True)
 class ScatterFigure:
     bound: str
     algorithm: str
@@ -202,7 +210,7 @@ def scatters(
     return figures
 
 
-def change_lines(tables: Sequence[ChangeTable]) -> dict[str, Any] | None:
+def change_lines(tables: Sequence[ChangeTable]) -> ChangeLines | None:
     """Table 3: None where there are no pairs."""
     used = [table for table in tables if table.num_pairs]
     if not used:
@@ -220,7 +228,7 @@ def change_lines(tables: Sequence[ChangeTable]) -> dict[str, Any] | None:
             )
             cells.append((correlation, ratio))
         lines.append((short_title(title), name == EFFECTIVE_HORIZON, cells))
-    return {"tables": [(ALGORITHM_TITLES[table.algorithm], table) for table in used], "lines": lines}
+    return ChangeLines([(ALGORITHM_TITLES[table.algorithm], table) for table in used], lines)
 
 
 def _key(row: BoundRow) -> tuple[str, str]:
