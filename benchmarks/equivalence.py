@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import mannwhitneyu
 
+from efhorizon.io.tables import load_table
 from efhorizon.study.records import Results
-from efhorizon.study.run import load_table, run_task, tasks
+from efhorizon.study.run import run_task, tasks
 
 NAMES = (
     "MiniGrid-Empty-5x5-v0",

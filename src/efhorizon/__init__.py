@@ -9,20 +9,22 @@ from efhorizon._version import __version__
 from efhorizon.agents.live.bridge_env import BridgeEnv, register_environments
 from efhorizon.catalog import Entry, UnknownNameError, entries, entry
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
-from efhorizon.mdp import TabularMDP, load
 from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorError, Transition
 
 if TYPE_CHECKING:
     from efhorizon.bounds import examples
     from efhorizon.bounds.analysis import Analysis, analyze
     from efhorizon.bounds.registry import sample_complexity_bound
+    from efhorizon.mdp import TabularMDP, load
 
 register_environments()
 
 _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "Analysis": "efhorizon.bounds.analysis",
+    "TabularMDP": "efhorizon.mdp",
     "analyze": "efhorizon.bounds.analysis",
     "examples": "efhorizon.bounds.examples",
+    "load": "efhorizon.mdp",
     "sample_complexity_bound": "efhorizon.bounds.registry",
 }
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from efhorizon import catalog
+from efhorizon.errors import EfhorizonError
+from efhorizon.mdp import TabularMDP
 from efhorizon.suites.simulator import SimulatorError
 from efhorizon.suites.specification import SimulatorSpec, gymnasium_spec, spec_of
 
@@ -48,6 +50,23 @@ def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, ho
     spec = gymnasium_spec(env_id, arguments)
     metadata = {"suite": "gymnasium", "game": env_id, "frameskip": 1, "reward_factor": 1.0}
     return Target(f"{name}-T{horizon}", spec, _positive(horizon), name, metadata)
+
+
+def table_spec(mdp: TabularMDP, name: str | None = None) -> SimulatorSpec:
+    """The environment of a table: by its name in the catalogue, or for other environments by what the file says.
+
+    A file may come from anywhere, so it cannot name a module to import: ids with a colon must be given by the user.
+    """
+    metadata = mdp.metadata
+    if name is None and metadata.get("suite") == "gymnasium":
+        provenance = metadata["provenance"]["arguments"]
+        if ":" in provenance["env_id"]:
+            raise EfhorizonError(f"the file names {provenance['env_id']!r}, which would import a module; not verified")
+        return SimulatorSpec("gymnasium", provenance)
+    identifier = name or metadata.get("catalogue_name") or metadata.get("id")
+    if identifier is None:
+        raise EfhorizonError("the file does not say which environment it is; give --id NAME")
+    return catalogue_target(identifier, mdp.horizon).spec
 
 
 def _with_horizon(entry: catalog.Entry, horizon: int) -> catalog.Entry:

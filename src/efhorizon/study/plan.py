@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from efhorizon import catalog
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.planning.problem import DEFAULT_MAX_K
@@ -25,7 +26,7 @@ class Runs:
     algorithm: sweep.Algorithm
     settings: str = sweep.PAPER
     num_seeds: int = sweep.SEEDS
-    max_steps: int = sweep.STEPS
+    max_steps: int = PAPER_STEPS
 
     def as_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {"algorithm": self.algorithm, "settings": self.setting_names()}

@@ -28,6 +28,7 @@ import numba
 
 from efhorizon.agents.deep.protocol import RunRecord
 from efhorizon.errors import EfhorizonError
+from efhorizon.io.machine import usable_cores
 from efhorizon.mdp import TabularMDP, load
 from efhorizon.study import sweep
 from efhorizon.study.failures import reason_of
@@ -121,7 +122,7 @@ class _Pool:
 
     def __init__(self, results: Path, num_workers: int) -> None:
         self._results = results
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        cores = usable_cores()
         shares = [cores[number::num_workers] or cores for number in range(num_workers)]
         self._workers = [self._started(share) for share in shares]
 

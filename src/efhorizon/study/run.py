@@ -18,12 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from efhorizon._version import __version__
 from efhorizon.agents.deep.observations import ObservedTable, UntrainableTableError, observed_table
 from efhorizon.agents.deep.pretrained import Start, check_parameters
-from efhorizon.agents.deep.protocol import Protocol, RunRecord, RunResult
+from efhorizon.agents.deep.protocol import PAPER_STEPS, Protocol, RunRecord, RunResult
 from efhorizon.agents.tabular.gorp import timesteps_of
 from efhorizon.agents.tabular.gorp_search import BUDGET, gorp_sample_complexity, learning_curve
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
-from efhorizon.io.tables import load_table
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import optimal_plan
 from efhorizon.planning.policies import InvalidPolicyError
@@ -33,7 +32,7 @@ from efhorizon.study.rates import network_of
 from efhorizon.study.records import Results, Row, RunKey
 from efhorizon.suites.simulator import MissingExtraError
 
-__all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "load_table", "run_task", "tasks"]
+__all__ = ["Task", "UnsuitableStartError", "check_installed", "check_start", "run_task", "tasks"]
 
 _LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row still counts
     "ppo dense": "efhorizon.agents.deep.ppo_flat",
@@ -153,7 +152,7 @@ def tasks(
     backend: str = "table",
     settings: str = sweep.PAPER,
     num_seeds: int = sweep.SEEDS,
-    max_steps: int = sweep.STEPS,
+    max_steps: int = PAPER_STEPS,
     exploration_policy: ArrayLike | None = None,
     initial: Mapping[str, NDArray[Any]] | None = None,
 ) -> list[Task]:

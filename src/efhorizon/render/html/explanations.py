@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON
-from efhorizon.render.html import numbers
+from efhorizon.render import numbers
 from efhorizon.render.html.analysis import ActionLaw, Analysis, Deciding, Figure, Interval
 
-DEEP_RL_STEPS = 5_000_000  # what the paper gave PPO and DQN (section 6)
 _NAMES_SHOWN = 3
 
 
@@ -48,11 +48,11 @@ def _verdict(analysis: Analysis) -> str:
     if analysis.effective_horizon is None or not isinstance(needed, int | float):
         return f"The effective horizon is not known: {analysis.reasons.get('effective_horizon', 'no bound applies')}."
     sign = "is" if analysis.effective_kind == "exact" else "is at most"
-    ease = "within" if needed <= DEEP_RL_STEPS else "beyond"
+    ease = "within" if needed <= PAPER_STEPS else "beyond"
     return (
         f"The effective horizon {sign} {figure(analysis.effective_horizon)} of {analysis.horizon}: GORP with "
         f"k = {analysis.effective_k} and m = {numbers.steps(analysis.effective_m)} finds an optimal policy in "
-        f"{numbers.steps(needed)} timesteps, {ease} the {numbers.short_steps(DEEP_RL_STEPS)} that the paper gave "
+        f"{numbers.steps(needed)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} that the paper gave "
         "deep RL."
     )
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
-from efhorizon.render.html import numbers
 from efhorizon.render.html.analysis import Figure, Interval
 from efhorizon.render.html.entries import Entry
 from efhorizon.render.html.explanations import figure
