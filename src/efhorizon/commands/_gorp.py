@@ -61,10 +61,10 @@ def _run_with_m(mdp: TabularMDP, options: argparse.Namespace, explorer: Explorat
 
 
 def _searched(mdp: TabularMDP, options: argparse.Namespace, explorer: ExplorationPolicy) -> GorpSearch:
-    with _terminal.waiting("searching for m") as status:
+    with _terminal.waiting("searching for m") as update:
 
         def on_trial(trial: Trial) -> None:
-            status.update(trial_line(trial))
+            update(trial_line(trial))
 
         return gorp_sample_complexity(
             mdp,
@@ -127,10 +127,10 @@ def run_live(options: argparse.Namespace) -> int:
 
 def _live_run(options: argparse.Namespace, seed: int) -> LiveRun:
     environment = live_environment(options.table, horizon=options.horizon)
-    with _terminal.waiting(f"{environment.id}: starting") as status:
+    with _terminal.waiting(f"{environment.id}: starting") as update:
 
         def on_progress(run: LiveRun) -> None:
-            status.update(live_line(run))
+            update(live_line(run))
 
         return live_gorp(
             environment,

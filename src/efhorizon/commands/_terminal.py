@@ -6,12 +6,12 @@ import json
 import sys
 import time
 import webbrowser
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from rich.console import Console, RenderableType
 from rich.progress import Progress, ProgressColumn
-from rich.status import Status
 
 from efhorizon.commands import _exit
 
@@ -56,14 +56,24 @@ def open_in_browser(address: str, name: str) -> None:
         say(f"no browser was found; open {name} yourself")
 
 
-def waiting(text: str) -> Status:
-    """A spinner with a text, on a terminal."""
-    return messages.status(text)
+def is_live() -> bool:
+    """Whether somebody watches stderr; rich's own answer is yes to FORCE_COLOR, which is about colours only."""
+    return sys.stderr.isatty()
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with a text, which the function that it gives changes; nothing where stderr is no terminal."""
+    if not is_live():
+        yield lambda _: None
+        return
+    with messages.status(text) as status:
+        yield status.update
 
 
 def bars(*columns: ProgressColumn) -> Progress:
     """Progress bars that are gone at the end; none where stderr is no terminal."""
-    return Progress(*columns, console=messages, transient=True, disable=not messages.is_terminal)
+    return Progress(*columns, console=messages, transient=True, disable=not is_live())
 
 
 class SlowLines:
@@ -77,6 +87,6 @@ class SlowLines:
         self._last = time.monotonic()
 
     def say(self, text: str, style: str | None = None) -> None:
-        if not messages.is_terminal and time.monotonic() - self._last > _SECONDS_A_LINE:
+        if not is_live() and time.monotonic() - self._last > _SECONDS_A_LINE:
             self._last = time.monotonic()
             say(text, style)

@@ -150,7 +150,7 @@ def _built(target: Target, options: Options) -> BuildResult:
 
         def on_message(message: str) -> None:
             bar.update(task, description=message)
-            if bar.disable:
+            if not _terminal.is_live():
                 _terminal.say(message)
 
         return build(target, options, on_progress=on_progress, on_message=on_message)

@@ -29,7 +29,8 @@ def gorp_runs(name: str, mdp: TabularMDP, k: int, m: int | None, results: Runs, 
         yield f"  sample complexity {results.timesteps:,} timesteps"
     if search is not None:
         low, high = (numbers.count(end) for end in (search.m_low, search.m_high))
-        yield f"  the smallest such m is between {low} and {high} (95% confidence)"
+        where = low if low == high else f"between {low} and {high}"
+        yield f"  the smallest such m is {where} (95% confidence)"
         if not search.is_monotone:
             yield f"  {warned('some smaller m did better than a larger one: m may not be unique')}"
     mean, best = float(results.returns.mean()), results.optimal_return
