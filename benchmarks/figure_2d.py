@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, default=Path("tables"))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    command = [sys.executable, "-m", "efhorizon.cli", "build", NAME, "--out", str(options.tables), "--json"]
+    command = [sys.executable, "-m", "efhorizon", "build", NAME, "--out", str(options.tables), "--json"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     found = figures(options.tables / NAME)
     if options.json:

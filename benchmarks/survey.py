@@ -82,7 +82,7 @@ def representatives(suite: str) -> list[str]:
 def surveyed(name: str, minutes: float, workers: int, tables: Path) -> dict[str, object]:
     """Build one entry in a process of its own, as a user would."""
     started = time.monotonic()
-    command = [sys.executable, "-m", "efhorizon.cli", "build", name, "--json", "--keep-partial"]
+    command = [sys.executable, "-m", "efhorizon", "build", name, "--json", "--keep-partial"]
     command += ["--max-minutes", str(minutes), "--workers", str(workers), "--out", str(tables)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     row: dict[str, object] = {

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import os
 import subprocess
 import sys
 import time
@@ -27,8 +26,9 @@ import torch
 
 from efhorizon.agents.deep import dqn, ppo, sb3
 from efhorizon.agents.deep.observations import ObservedTable, observed_table
-from efhorizon.agents.deep.protocol import Protocol, RunRecord
+from efhorizon.agents.deep.protocol import PAPER_STEPS, Protocol, RunRecord
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
+from efhorizon.io.machine import num_cores
 from efhorizon.io.tables import load_table
 from efhorizon.suites import registry
 
@@ -79,7 +79,7 @@ def measured(algorithm: str, name: str, num_seeds: int, options: argparse.Namesp
     protocol = Protocol(window=None, evaluation_interval=10_000)
     rates: dict[str, list[float]] = {"table": [], "sb3": []}
     compilations = []
-    for num_threads in (1, len(os.sched_getaffinity(0))):
+    for num_threads in (1, num_cores()):
         torch.set_num_threads(num_threads)
         clock = Clock(options.seconds)
         try:
@@ -146,7 +146,7 @@ def sb3_rate(name: str, table: ObservedTable, settings: PPOSettings | DQNSetting
 
     timer = Timer()
     model = sb3.agent(name, table, settings, seed=0)
-    model.learn(total_timesteps=5_000_000, callback=timer)
+    model.learn(total_timesteps=PAPER_STEPS, callback=timer)
     model.env.close()
     return timer.rate
 

@@ -15,7 +15,7 @@ KILLS = 5
 
 
 def started(out: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "efhorizon.cli", "build", NAME, "--json", "--out", str(out), "--workers", "2"]
+    command = [sys.executable, "-m", "efhorizon", "build", NAME, "--json", "--out", str(out), "--workers", "2"]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 

@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from efhorizon.bounds import examples
     from efhorizon.bounds.analysis import Analysis, analyze
     from efhorizon.bounds.registry import sample_complexity_bound
+    from efhorizon.io.tables import load
 
 register_environments()
 
 _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "Analysis": "efhorizon.bounds.analysis",
+    "TabularMDP": "efhorizon.mdp",
     "analyze": "efhorizon.bounds.analysis",
     "examples": "efhorizon.bounds.examples",
+    "load": "efhorizon.mdp",
     "sample_complexity_bound": "efhorizon.bounds.registry",
 }
 

@@ -14,9 +14,9 @@ from brute_force import Exact
 from planning.test_sweeps import random_table
 
 from efhorizon import TabularMDP, load
+from efhorizon.__main__ import main
 from efhorizon.bounds import examples
 from efhorizon.bounds.analysis import analyze
-from efhorizon.cli import main
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "bridge"
 KEYS = {
@@ -169,10 +169,13 @@ def test_command_line_for_people_and_programs(folder: Path, run: Callable[..., t
     screen, _ = run("MiniGrid-Empty-5x5-v0", "--max-k", 1)
     assert "Effective horizon = 1.00 of 100" in screen
     assert "(Theorem D.1)" in screen
-    assert (folder / "MiniGrid-Empty-5x5-v0-deciding.png").read_bytes().startswith(b"\x89PNG")
+    assert not list(folder.glob("*.png"))  # only where it is asked for
+    assert "picture saved as x.png" in run("MiniGrid-Empty-5x5-v0", "--max-k", 1, "--image", "x.png")[0]
+    assert (folder / "x.png").read_bytes().startswith(b"\x89PNG")
     content = json.loads(run("tables/MiniGrid-Empty-5x5-v0", "--json", "--max-k", 2)[0])
     assert set(content) >= KEYS
     assert list(content["effective_horizon"]["by_k"]) == ["1", "2"]
+    assert content["image"] is None
 
 
 def test_several_tables_make_one_table(run: Callable[..., tuple[str, str]]) -> None:
@@ -193,9 +196,9 @@ def test_bad_input_is_one_line(folder: Path, run: Callable[..., tuple[str, str]]
         ((name, "--exploration-policy", "sum.npy"), 1, "in state 0 sum to 0.9, not 1"),
         ((name, "--exploration-policy", "text.npy"), 1, "text.npy: not an array that can be read"),
         ((name, "--exploration-policy", "nowhere.npy"), 1, "nowhere.npy"),
-        ((name, "--horizon", 0), 1, "positive integer, got 0"),
-        ((name, "--gamma", 1.5), 1, "between 0 and 1, got 1.5"),
-        ((name, "--max-k", 0), 2, "--max-k must be at least 1, got 0"),
+        ((name, "--horizon", 0), 2, "--horizon: must be at least 1, such as 5; got 0"),
+        ((name, "--gamma", 1.5), 2, "--gamma: must be between 0 and 1, such as 0.99; got 1.5"),
+        ((name, "--max-k", 0), 2, "--max-k: must be at least 1, such as 5; got 0"),
         (("nothing",), 1, "nothing: no such table"),
     ]:
         out, err = run(*arguments, ok=code)

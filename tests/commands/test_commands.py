@@ -17,7 +17,7 @@ KEY_CORRIDOR = "a1defee7a61868865504e1664121e2fb634537e2e998b01ede11ec4a8877a59d
 
 
 def run(*arguments: object, cwd: Path, ok: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "efhorizon.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "efhorizon", *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
     assert result.returncode == ok, result.stderr
     assert "Traceback" not in result.stderr
@@ -72,13 +72,33 @@ def test_build_variants(folder: Path) -> None:
 
 def test_show(folder: Path) -> None:
     path = folder / "tables" / "MiniGrid-KeyCorridorS3R1-v0"
+    before = set(folder.iterdir())
     shown = run_json("show", path, cwd=folder)
     assert shown["rewards"] == {"0": 1004, "1": 4}
     assert sum(shown["layer_sizes"]) == 168
     assert (shown["worst_return"], shown["optimal_return"], shown["degenerate"]) == (0, 1, False)
-    assert (folder / shown["image"]).read_bytes().startswith(b"\x89PNG")
-    assert "verified     yes" in run("show", path, "--image", "x.png", cwd=folder).stdout
-    assert (folder / "x.png").exists()
+    assert shown["image"] is None
+    assert set(folder.iterdir()) == before  # no picture unless it is asked for
+    assert run_json("show", path, "--image", "x.png", cwd=folder)["image"] == "x.png"
+    assert (folder / "x.png").read_bytes().startswith(b"\x89PNG")
+    text = run("show", path.name, "--image", "y.png", cwd=folder).stdout
+    assert "verified     yes" in text
+    assert "start screen saved as y.png" in text
+
+
+def test_a_picture_that_fails_does_not_cost_the_result(folder: Path, tmp_path: Path) -> None:
+    name = "MiniGrid-KeyCorridorS3R1-v0"
+    for verb, said in (("show", "fingerprint"), ("analyze", "Effective horizon")):
+        shown = run(verb, name, "--image", "nowhere/x.png", cwd=folder, ok=1)
+        assert said in shown.stdout
+        assert shown.stderr == "efhorizon: nowhere/x.png: not written, No such file or directory\n"
+        assert run_json(verb, name, "--image", "nowhere/x.png", cwd=folder, ok=1)["image"] is None
+    run("export", name, tmp_path / "blind.npz", "--no-screens", cwd=folder)
+    blind = run("show", tmp_path / "blind.npz", "--image", "x.png", cwd=tmp_path, ok=1)
+    assert blind.stderr == "efhorizon: x.png: not written, this table has no screens\n"
+    assert "168 states" in blind.stdout
+    refused = run("analyze", name, name, "--image", "x.png", cwd=folder, ok=2)
+    assert refused.stderr == "efhorizon: --image goes with one table\n"
 
 
 def test_verify_and_export(folder: Path) -> None:
@@ -154,21 +174,27 @@ def test_budgets_and_partial_tables(tmp_path: Path) -> None:
         (["build", "--env", "Nope-v3"], 1, "Nope"),
         (["build", "--env", "Pendulum-v1"], 1, "Discrete"),
         (["build", "--env", "CliffWalking-v1"], 1, "give --horizon"),
-        (["build", "--env", "FrozenLake-v1", "--env-arg", "oops"], 1, "KEY=VALUE"),
-        (["build", "freeway_10_fs30", "--horizon", "0"], 1, "at least 1"),
-        (["build", "freeway_10_fs30", "--workers", "0"], 1, "at least 1"),
+        (["build", "--env", "FrozenLake-v1", "--env-arg", "oops"], 2, "KEY=VALUE"),
+        (["build", "freeway_10_fs30", "--env-arg", "a=1"], 2, "--env-arg goes with --env"),
+        (["build", "freeway_10_fs30", "--horizon", "0"], 2, "at least 1"),
+        (["build", "freeway_10_fs30", "--workers", "0"], 2, "at least 1"),
+        (["build", "freeway_10_fs30", "--max-minutes", "soon"], 2, "write it as 90 (minutes), 1h30m or 45s"),
         (["build", "freeway_10_fs30", "--max-memory", "lots"], 2, "not a size"),
         (["verify", "nothing"], 1, "no such table"),
-        (["verify", "nothing.npz"], 1, "no such file"),
+        (["verify", "nothing.npz"], 1, "no such table, and none of that name in tables/"),
+        (["verify", "nothing", "--episodes", "0"], 2, "--episodes: must be at least 1"),
         (["show", "."], 1, "not an efhorizon table"),
-        (["export", "nothing", "x.txt"], 1, "must end in .npz"),
+        (["export", "nothing", "x.txt"], 2, "does not end in .npz"),
+        (["serve", "nothing", "--port", "70000"], 2, "--port: must be between 0 and 65535, such as 8000; got 70000"),
+        (["completion", "cmd"], 2, "invalid choice: 'cmd'"),
+        (["nonsense"], 2, "invalid choice: 'nonsense'"),
     ],
 )
 def test_bad_input_is_one_clear_line(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
     errors = run(*arguments, cwd=tmp_path, ok=code).stderr
     assert message in errors
-    said = [line for line in errors.splitlines() if line.startswith("efhorizon") and "usage" not in line]
-    assert len(said) == 1
+    assert errors.startswith("efhorizon: ")
+    assert errors.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 

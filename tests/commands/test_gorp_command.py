@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from efhorizon import TabularMDP
+from efhorizon.__main__ import main
 from efhorizon.bounds import examples
-from efhorizon.cli import main
 from efhorizon.io.tables import load, save
 from efhorizon.planning.optimal import optimal_plan
 
@@ -80,7 +80,7 @@ def test_an_exploration_policy(capsys: pytest.CaptureFixture[str], folder: Path)
     (folder / "text.npy").write_text("no numbers")
     assert "text.npy: not an array" in failed(capsys, "sparse", "--exploration-policy", "text.npy")
     live = ("MiniGrid-Empty-5x5-v0", "--live", "--m", 1, "--exploration-policy", "equal.npy")
-    assert "does not go with --live" in failed(capsys, *live)
+    assert "does not go with --live" in failed(capsys, *live, code=2)
 
 
 def test_one_m(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,7 +95,7 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gorp", "sparse"]) == 0
     shown = capsys.readouterr().out
     assert "sample complexity" in shown
-    assert "95 % confidence" in shown
+    assert "95% confidence" in shown
     assert main(["gorp", "sparse", "--m", "1", "--runs", "10"]) == 0
     assert "10 runs return an optimal policy" in capsys.readouterr().out
     assert main(["gorp", "sparse", "--budget", "40"]) == 0
@@ -118,14 +118,14 @@ def test_live(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
 
 
 def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "k must be a positive integer, got 0" in failed(capsys, "sparse", "--k", 0)
+    assert "--k: must be at least 1, such as 5; got 0" in failed(capsys, "sparse", "--k", 0, code=2)
     assert "k must be at most the horizon 4, got 5" in failed(capsys, "sparse", "--k", 5)
-    assert "m must be a positive integer, got -3" in failed(capsys, "sparse", "--m", -3)
-    assert "runs must be a positive integer, got 0" in failed(capsys, "sparse", "--runs", 0)
-    assert "--seed must not be negative" in failed(capsys, "sparse", "--seed", -1)
+    assert "--m: must be at least 1, such as 5; got -3" in failed(capsys, "sparse", "--m", -3, code=2)
+    assert "--runs: must be at least 1, such as 5; got 0" in failed(capsys, "sparse", "--runs", 0, code=2)
+    assert "--seed: must be at least 0, such as 4; got -1" in failed(capsys, "sparse", "--seed", -1, code=2)
     assert "more than the budget of 5" in failed(capsys, "sparse", "--budget", 5)
     assert "the table is unfinished" in failed(capsys, "part")
     assert "no such table, and none of that name in tables/" in failed(capsys, "nothing")
-    assert "--live needs --m" in failed(capsys, "sparse", "--live")
-    assert "goes with --live" in failed(capsys, "sparse", "--max-steps", 5)
+    assert "--live needs --m" in failed(capsys, "sparse", "--live", code=2)
+    assert "goes with --live" in failed(capsys, "sparse", "--max-steps", 5, code=2)
     assert "neither in the catalogue" in failed(capsys, "sparse", "--live", "--m", 1)

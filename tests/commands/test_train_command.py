@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from efhorizon.__main__ import main
 from efhorizon.agents.deep.protocol import RunRecord
 from efhorizon.agents.tabular.gorp_search import gorp_sample_complexity, learning_curve
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
-from efhorizon.cli import main
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
 from efhorizon.study import run as experiment
@@ -38,7 +38,7 @@ def train(tables: Path, results: Path, *more: str) -> int:
 
 def test_rows_are_made_once_and_summed_up(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("torch")
-    arguments = ("--algo", "ppo", "--settings", "rollout128", "--steps", "20000", "--json")
+    arguments = ("--algo", "ppo", "--settings", "rollout128", "--steps", "20k", "--json")
     assert train(tables, tmp_path / "r", *arguments, "--seeds", "1") == 0
     first = json.loads(capsys.readouterr().out)
     assert first["rows"] == 1
@@ -275,20 +275,21 @@ def test_an_unfinished_table_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["--algo", "ppo", "--settings", "rollout64"], "no setting called 'rollout64'"),
-        (["--algo", "ppo", "--settings", "k4"], "no setting called 'k4'"),
-        (["--algo", "gorp", "--settings", "k0"], "no setting called 'k0'; there are: paper (all) k1 k2 k3 k4 ..."),
-        (["--algo", "gorp", "--settings", "k100"], "no setting called 'k100'"),
-        (["--algo", "dqn", "--seeds", "0"], "--seeds must be at least 1"),
-        (["--algo", "dqn", "--steps", "-5"], "--steps must be at least 1"),
+        (["--algo", "ppo", "--settings", "rollout64"], 1, "no setting called 'rollout64'"),
+        (["--algo", "ppo", "--settings", "k4"], 1, "no setting called 'k4'"),
+        (["--algo", "gorp", "--settings", "k0"], 1, "no setting called 'k0'; there are: paper (all) k1 k2 k3 k4 ..."),
+        (["--algo", "gorp", "--settings", "k100"], 1, "no setting called 'k100'"),
+        (["--algo", "dqn", "--seeds", "0"], 2, "--seeds: must be at least 1"),
+        (["--algo", "dqn", "--steps", "-5"], 2, "--steps: must be at least 1"),
+        (["--algo", "dqn", "--steps", "many"], 2, "'many' is not a whole number; write it as 100000, 1e5, 200k or 5M"),
     ],
 )
 def test_bad_arguments_are_one_line(
-    arguments: list[str], message: str, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], code: int, message: str, tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert train(tables, tmp_path / "r", *arguments) == 1
+    assert train(tables, tmp_path / "r", *arguments) == code
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1

@@ -8,7 +8,7 @@ import pytest
 
 from efhorizon.bounds import examples
 from efhorizon.errors import StoreError
-from efhorizon.io.tables import load_table, save, table_path
+from efhorizon.io.tables import load_table, save, table_names, table_path
 
 
 @pytest.fixture
@@ -24,7 +24,17 @@ def test_by_name_or_by_path(tables: Path, tmp_path: Path) -> None:
     save(examples.sparse_rewards(5), tmp_path / "sparse")
     assert load_table(Path("sparse"), tables).horizon == 3  # the folder of tables comes first
     assert load_table(Path("./sparse"), tmp_path / "elsewhere").horizon == 5
-    assert table_path(Path("sparse")) == tables / "sparse"
+    assert table_path("sparse", tables) == tables / "sparse"
+
+
+def test_an_npz_is_a_table_too(tables: Path, tmp_path: Path) -> None:
+    save(examples.sparse_rewards(4), tmp_path / "tables" / "flat.npz")
+    for given in ("flat", "flat.npz", "tables/flat.npz", tmp_path / "tables" / "flat.npz"):
+        assert load_table(given, tables, horizon=4).num_actions == 2
+    assert load_table("sparse", tables, horizon=2).horizon == 2
+    (tmp_path / "tables" / "searches").mkdir()  # where `build` keeps what it has explored
+    assert table_names(tables) == ["flat", "sparse"]
+    assert table_names(tmp_path / "nowhere") == []
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from efhorizon.render.charts.histogram import histogram_scale, return_axis, retu
 from efhorizon.render.charts.ladder import Rung, ladder
 from efhorizon.render.charts.learning import learning_chart
 from efhorizon.render.charts.scatter import Point, scatter
-from efhorizon.render.html.learning import Curve
+from efhorizon.render.learning_curves import Curve
 
 SVG = "{http://www.w3.org/2000/svg}"
 

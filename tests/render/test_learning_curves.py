@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from evaluation_data import row_record
 
-from efhorizon.render.html.learning import Curve, best_settings, settings_of, thinned
+from efhorizon.render.learning_curves import Curve, best_settings, settings_of, thinned
 from efhorizon.study.records import Row
 
 

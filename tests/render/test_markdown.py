@@ -16,7 +16,6 @@ from efhorizon.evaluation.resampling import Estimate
 from efhorizon.evaluation.source import StudyData, study_data
 from efhorizon.evaluation.tables import Tables, all_tables
 from efhorizon.render.markdown.text import (
-    NOTHING,
     Footnotes,
     blocks,
     difference,
@@ -32,6 +31,7 @@ from efhorizon.render.markdown.text import (
     table,
     unbroken,
 )
+from efhorizon.render.numbers import MISSING
 
 HOSTILE = '<script>alert(1)</script> | [a](http://b) `c` *d* _e_ $f$ <img src="x">\n# g & a@b.com ~~h~~ \\'
 RESAMPLES = 200
@@ -68,10 +68,10 @@ def test_footnotes_share_numbers() -> None:
     notes = Footnotes()
     assert notes.text() == ""
     assert [notes.missing("why"), notes.mark("other"), notes.missing("why"), notes.missing(None)] == [
-        f"{NOTHING}<sup>1</sup>",
+        f"{MISSING}<sup>1</sup>",
         "<sup>2</sup>",
-        f"{NOTHING}<sup>1</sup>",
-        f"{NOTHING}<sup>3</sup>",
+        f"{MISSING}<sup>1</sup>",
+        f"{MISSING}<sup>3</sup>",
     ]
     assert notes.text() == "<sup>1</sup> why\\\n<sup>2</sup> other\\\n<sup>3</sup> not known"
 
@@ -88,16 +88,16 @@ def test_digits_do_not_hang_on_the_last_bit() -> None:
 
 
 def test_numbers() -> None:
-    assert [number(at) for at in (None, 3, 0.126, -0.001, math.inf)] == [NOTHING, "3", "0.13", "0.00", "infinite"]
+    assert [number(at) for at in (None, 3, 0.126, -0.001, math.inf)] == [MISSING, "3", "0.13", "0.00", "infinite"]
     assert [significant(at) for at in (None, 0.0090259, 3.2e-11, -4.0171, 1.0)] == [
-        NOTHING,
+        MISSING,
         "0.009026",
         "3.2e-11",
         "-4.017",
         "1",
     ]
     assert [from_log10(at) for at in (None, math.log10(31), math.log10(3.2e4), math.inf)] == [
-        NOTHING,
+        MISSING,
         "31",
         "3.2e4",
         "infinite",
@@ -118,7 +118,7 @@ def test_estimates() -> None:
     ratio = Estimate(math.log10(31), 0.0, math.inf, 9)
     assert estimate_text(ratio, MEDIAN_RATIO, notes, is_bold=True) == f"**31** {interval('1', 'infinite')}"
     assert notes.text() == ""
-    assert estimate_text(Estimate(None, None, None, 0, "none solved"), CORRELATION, notes) == f"{NOTHING}<sup>1</sup>"
+    assert estimate_text(Estimate(None, None, None, 0, "none solved"), CORRELATION, notes) == f"{MISSING}<sup>1</sup>"
     assert estimate_text(Estimate(0.5, None, None, 3, None, "few games"), CORRELATION, notes) == "0.50<sup>2</sup>"
     assert notes.text() == "<sup>1</sup> none solved\\\n<sup>2</sup> no interval: few games"
 
@@ -224,9 +224,9 @@ def test_other_sections(small: tuple[StudyData, Tables]) -> None:
 def test_reasons_stand_below_the_table(small: tuple[StudyData, Tables]) -> None:
     text = pages(small)["tables.md"]
     (worst, *_) = lines(text, "worst case")
-    assert worst[1].startswith(f"{NOTHING}<sup>")
+    assert worst[1].startswith(f"{MISSING}<sup>")
     after = text.split("| worst case", 1)[1].split("\n\n")[1]
-    assert f"{worst[1].removeprefix(NOTHING)} all predictions are equal" in after
+    assert f"{worst[1].removeprefix(MISSING)} all predictions are equal" in after
 
 
 def test_lists(small: tuple[StudyData, Tables]) -> None:

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from efhorizon.render.html import numbers
-from efhorizon.render.html.numbers import MINUS, MISSING, TIMES
+from efhorizon.render import numbers
+from efhorizon.render.numbers import MINUS, MISSING, TIMES
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,32 @@ def test_short_steps_and_seconds() -> None:
         "2.0 h",
         MISSING,
     ]
+
+
+def test_durations_and_sizes_with_their_units() -> None:
+    assert numbers.seconds_span(20, 240) == "20 s to 4 min"
+    assert numbers.seconds_span(120, 240) == "2 to 4 min"
+    assert numbers.seconds_span(3 * 86_400, None) == "at least 3 days"
+    assert numbers.size_span(0.7e9, 1.5e9) == "0.7 to 1.5 GB"
+    assert numbers.size_span(2e6, 2e6) == numbers.size(2e6) == "2 MB"
+    assert numbers.size_span(3e9, None) == "at least 3 GB"
+    assert [numbers.size(amount) for amount in (0, 500, 1.5e3, 2.5e12)] == ["0 kB", "0.5 kB", "1.5 kB", "2.5 TB"]
+
+
+def test_counted_things() -> None:
+    assert numbers.counted(1, "table") == "1 table"
+    assert numbers.counted(1200, "table") == "1,200 tables"
+    assert numbers.counted(0, "analysis", "analyses") == "0 analyses"
+
+
+def test_steps_needed() -> None:
+    assert [numbers.steps_needed(steps) for steps in (None, 12345.0, math.inf)] == [MISSING, "12,345", "not solved"]
+
+
+def test_plain_numbers_can_be_copied() -> None:
+    shown = [numbers.plain_from_log10(log10) for log10 in (0.0, 1.49, 3.2, 10.857, 999.9999, math.inf)]
+    assert shown == ["1", "31", "1585", "7.2e10", "1.0e1000", "infinite"]
+    assert [numbers.plain_number(number) for number in (3, 0.126, math.inf)] == ["3", "0.13", "infinite"]
 
 
 def test_decimal_has_a_true_minus_sign() -> None:

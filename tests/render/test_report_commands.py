@@ -14,15 +14,15 @@ from pathlib import Path
 import pytest
 from synthetic_study import Shape, write_study
 
-from efhorizon import cli
-from efhorizon.commands.serve import report_server
+from efhorizon.__main__ import main
 from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.render.html.server import report_server
 from efhorizon.render.html.site import WrittenReport
 
 
 def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=2, num_seeds=1))
-    assert cli.main(["report", str(study), "--out", str(tmp_path / "report")]) == 0
+    assert main(["report", str(study), "--out", str(tmp_path / "report")]) == 0
     out = capsys.readouterr().out
     assert "2 MDPs" in out
     assert str(tmp_path / "report" / "index.html") in out
@@ -31,7 +31,7 @@ def test_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_report_as_json_with_notes_on_stderr(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=1, num_seeds=1))
     (study / "pictures" / "0-start.png").unlink()
-    assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
+    assert main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
     captured = capsys.readouterr()
     content = json.loads(captured.out)
     assert content["num_mdps"] == 1
@@ -43,7 +43,7 @@ def test_report_as_json_with_notes_on_stderr(tmp_path: Path, capsys: pytest.Capt
 def test_a_study_without_pictures_says_so_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=3, num_seeds=1))
     shutil.rmtree(study / "pictures")
-    assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
+    assert main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
     notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "picture" in note]
     assert notes == ["no pictures of states: exports do not have them, so an analysis that came from one has none"]
 
@@ -52,7 +52,7 @@ def test_report_opens_the_browser_if_asked(tmp_path: Path, monkeypatch: pytest.M
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
     study = write_study(tmp_path / "study", Shape(num_mdps=1, algorithms=()))
-    assert cli.main(["report", str(study), "--out", str(tmp_path / "report"), "--open"]) == 0
+    assert main(["report", str(study), "--out", str(tmp_path / "report"), "--open"]) == 0
     assert opened == [(tmp_path / "report" / "index.html").as_uri()]
 
 
@@ -64,7 +64,7 @@ def test_report_on_what_is_no_study_is_one_line(what: str, tmp_path: Path, capsy
     if what == "broken":
         write_study(study, Shape(num_mdps=1, algorithms=()))
         (study / "analyses" / "0.json").write_text("{")
-    assert cli.main(["report", str(study), "--out", str(tmp_path / "report")]) == 1
+    assert main(["report", str(study), "--out", str(tmp_path / "report")]) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"efhorizon: {study}")
     assert error.count("\n") == 1
@@ -120,8 +120,6 @@ def test_serve_knows_this_machine_by_two_names(server: ThreadingHTTPServer) -> N
 def test_serve_refuses_what_is_no_report(tmp_path: Path, report: WrittenReport) -> None:
     with pytest.raises(StoreError, match="not a report"):
         report_server(tmp_path, 0)
-    with pytest.raises(EfhorizonError, match="--port must be"):
-        report_server(report.path, 70_000)
 
 
 def test_serve_says_that_a_port_is_taken(report: WrittenReport) -> None:
@@ -133,5 +131,5 @@ def test_serve_says_that_a_port_is_taken(report: WrittenReport) -> None:
 
 
 def test_serve_command_on_what_is_no_report_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["serve", str(tmp_path), "--port", "0"]) == 1
+    assert main(["serve", str(tmp_path), "--port", "0"]) == 1
     assert capsys.readouterr().err.startswith(f"efhorizon: {tmp_path}: not a report")

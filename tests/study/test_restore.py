@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from efhorizon import MissingExtraError
-from efhorizon.cli import main
+from efhorizon.__main__ import main
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data, write_export
 from efhorizon.study import stages as study
@@ -359,6 +359,6 @@ def test_bad_exports_are_one_line(export: Path, tmp_path: Path, capsys: pytest.C
         error = capsys.readouterr().err
         assert message in error
         assert error.count("\n") == 1
-        assert main([*arguments, "--forecast"]) == 1
+        assert main([*arguments, "--forecast"]) == 2
         assert "--forecast writes nothing, and --rows writes rows" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

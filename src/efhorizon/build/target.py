@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from efhorizon import catalog
+from efhorizon.errors import EfhorizonError
+from efhorizon.mdp import TabularMDP
+from efhorizon.suites import registry
 from efhorizon.suites.gymnasium import time_limit
 from efhorizon.suites.simulator import SimulatorError
 from efhorizon.suites.specification import SimulatorSpec, gymnasium_spec, spec_of
@@ -47,3 +50,15 @@ def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, ho
     spec = gymnasium_spec(env_id, arguments)
     metadata = {"suite": spec.suite, "game": env_id, "frameskip": 1, "reward_factor": 1.0}
     return Target(f"{name}-T{horizon}", spec, horizon, name, metadata)
+
+
+def table_spec(mdp: TabularMDP, name: str | None = None) -> SimulatorSpec:
+    """The environment of a table: by its name in the catalogue, or for other environments by what the file says."""
+    metadata = mdp.metadata
+    suite = registry.suite(metadata.get("suite"))
+    if name is None and not suite.has_names:
+        return SimulatorSpec(suite.name, suite.trusted_arguments(metadata["provenance"]["arguments"]))
+    identifier = name or metadata.get("catalogue_name") or metadata.get("id")
+    if identifier is None:
+        raise EfhorizonError("the file does not say which environment it is; give --id NAME")
+    return catalogue_target(identifier, mdp.horizon).spec

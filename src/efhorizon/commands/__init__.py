@@ -1,1 +1,9 @@
-"""What the verbs of the command line do: each module runs one, and prints for people or as JSON."""
+"""The verbs of the command line, one module each: its arguments, what it does, what it prints.
+
+A verb is a module of this folder with `HELP`, `DESCRIPTION`, `EXAMPLE`, `add_arguments(parser)` and `run(options)`;
+adding one takes no more than that. It may have `kept(options)`, which says what an interrupted run leaves behind. `run`
+prints for people (what `render.terminal` composes) or, with --json, for programs.
+
+Every module is imported for `efhorizon --help` and for each press of Tab, so what is slow to load (numba, torch, rich)
+is imported in `run`.
+"""

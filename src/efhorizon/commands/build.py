@@ -4,34 +4,107 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import time
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn
+from efhorizon.commands import _arguments, _exit, _types
+from efhorizon.commands._exit import UsageError
 
-from efhorizon.build.explore import Budget, Progress
-from efhorizon.build.outlook import progress_line
-from efhorizon.build.pipeline import BuildResult, Options, build
-from efhorizon.build.target import Target, catalogue_target, gymnasium_target
-from efhorizon.cli import EXIT_BUDGET, EXIT_USAGE, messages, print_json
-from efhorizon.errors import EfhorizonError
+if TYPE_CHECKING:
+    from efhorizon.build.explore import Progress
+    from efhorizon.build.pipeline import BuildResult, Options
+    from efhorizon.build.target import Target
 
-_SECONDS_A_LINE = 30.0
+HELP = "turn an environment into an exact table"
+DESCRIPTION = """\
+Explores every state of a deterministic environment, merges states that behave
+alike, replays random episodes to check the result, and writes the table to
+DIR/NAME. A search that was stopped continues when the same command is run
+again.
+"""
+EXAMPLE = """\
+efhorizon build pong_20_fs30 --max-minutes 30
+  efhorizon build --env FrozenLake-v1 --env-arg is_slippery=false"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    name = parser.add_argument("name", nargs="?", metavar="NAME", help="a name from `efhorizon list`")
+    _arguments.completed(name, _arguments.environment_names)
+    parser.add_argument("--env", metavar="ID", help="instead of NAME: any deterministic Gymnasium environment")
+    parser.add_argument(
+        "--env-arg",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        type=_env_argument,
+        help="with --env: an argument of the environment; the value is read as JSON (may be repeated)",
+    )
+    _arguments.add_horizon(parser, "that of the name or id")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=_arguments.TABLES,
+        metavar="DIR",
+        help=f"the folder of tables (default: {_arguments.TABLES})",
+    )
+    _arguments.add_workers(parser)
+    parser.add_argument(
+        "--ignore-screens", action="store_true", help="merge states that look different but behave alike"
+    )
+    parser.add_argument(
+        "--merge",
+        choices=("paper", "coarsest", "none"),
+        default="paper",
+        help="merge states by the paper's rule; by the coarsest partition, which also merges cycles; or not at all "
+        "(default: paper)",
+    )
+    parser.add_argument("--max-states", type=_types.count(), metavar="N", help="stop after this many states")
+    parser.add_argument(
+        "--max-minutes", type=_types.minutes, metavar="TIME", help="stop after this time: 90 (minutes), 1h30m or 45s"
+    )
+    parser.add_argument("--max-memory", type=_types.size, metavar="SIZE", help="stop at this much memory: 500M or 8G")
+    kept = parser.add_mutually_exclusive_group()
+    kept.add_argument(
+        "--keep-partial",
+        dest="if_stopped",
+        action="store_const",
+        const="shorter",
+        default="nothing",
+        help="if a budget stops the search, write the table of the longest horizon that is complete",
+    )
+    kept.add_argument(
+        "--keep-unfinished",
+        dest="if_stopped",
+        action="store_const",
+        const="unfinished",
+        help="if a budget stops the search, write all that is known; its analysis gives intervals",
+    )
+    parser.add_argument(
+        "--episodes",
+        type=_types.count(least=0),
+        default=20,
+        metavar="N",
+        help="episodes to verify the table with; 0 skips this (default: 20)",
+    )
+    _arguments.add_json(parser)
+
+
+def kept(_: argparse.Namespace) -> str:
+    return "the states found so far are kept, run the same command to go on"
 
 
 def run(options: argparse.Namespace) -> int:
-    if (options.name is None) == (options.env is None):
-        messages.print("efhorizon: give either a NAME or --env ID", style="red")
-        return EXIT_USAGE
-    target = _target(options)
-    result = _build_with_progress(
-        target,
+    from efhorizon.build.explore import Budget
+    from efhorizon.build.pipeline import Options
+    from efhorizon.commands import _terminal
+    from efhorizon.io.machine import num_cores
+    from efhorizon.render.terminal.building import build_result
+
+    result = _built(
+        _target(options),
         Options(
             out=options.out,
-            num_workers=_num_workers(options.workers),
+            num_workers=options.workers or num_cores(),
             rule=options.merge,
             ignore_screens=options.ignore_screens,
             budget=Budget(options.max_states, options.max_minutes, options.max_memory),
@@ -40,49 +113,51 @@ def run(options: argparse.Namespace) -> int:
         ),
     )
     if options.json:
-        print_json(as_json(result))
+        _terminal.print_json(_content(result))
     else:
-        print_result(result)
-    return 0 if result.outcome.stopped_by is None else EXIT_BUDGET
+        _terminal.show(build_result(result))
+    return _exit.DONE if result.outcome.stopped_by is None else _exit.BUDGET
 
 
-def _build_with_progress(target: Target, options: Options) -> BuildResult:
-    """Build, with one live line on stderr."""
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
-    with Bar(*columns, console=messages, transient=True, disable=not messages.is_terminal) as bar:
+def _target(options: argparse.Namespace) -> Target:
+    from efhorizon.build.target import catalogue_target, gymnasium_target
+
+    if (options.name is None) == (options.env is None):
+        raise UsageError("give either a NAME or --env ID (for help: efhorizon build --help)")
+    if options.name is None:
+        return gymnasium_target(options.env, dict(options.env_arg), options.horizon)
+    if options.env_arg:
+        raise UsageError("--env-arg goes with --env")
+    return catalogue_target(options.name, options.horizon)
+
+
+def _built(target: Target, options: Options) -> BuildResult:
+    """Build, with one live line on stderr; plain lines where that is no terminal."""
+    from rich.progress import SpinnerColumn, TextColumn
+
+    from efhorizon.build.outlook import progress_line
+    from efhorizon.build.pipeline import build
+    from efhorizon.commands import _terminal
+
+    with _terminal.bars(SpinnerColumn(), TextColumn("{task.description}", markup=False)) as bar:
         task = bar.add_task(f"{target.id}: starting")
-        log = _Log()
+        lines = _terminal.SlowLines()
 
         def on_progress(progress: Progress) -> None:
             line = progress_line(target, progress)
             bar.update(task, description=line)
-            log.progress(line)
+            lines.say(line)
 
         def on_message(message: str) -> None:
             bar.update(task, description=message)
-            log.message(message)
+            if not _terminal.is_live():
+                _terminal.say(message)
 
         return build(target, options, on_progress=on_progress, on_message=on_message)
 
 
-class _Log:
-    """Where stderr is no terminal: plain lines, one for each message and one a while for progress."""
-
-    def __init__(self) -> None:
-        self._last = time.monotonic()
-
-    def message(self, text: str) -> None:
-        if not messages.is_terminal:
-            messages.print(text, markup=False, soft_wrap=True)
-
-    def progress(self, text: str) -> None:
-        if time.monotonic() - self._last > _SECONDS_A_LINE:
-            self._last = time.monotonic()
-            self.message(text)
-
-
-def as_json(result: BuildResult) -> dict[str, Any]:
-    """What programs get to know of a build."""
+def _content(result: BuildResult) -> dict[str, Any]:
+    """A build as JSON."""
     progress, mdp = result.outcome.progress, result.mdp
     return {
         "id": result.id,
@@ -104,76 +179,11 @@ def as_json(result: BuildResult) -> dict[str, Any]:
     }
 
 
-def print_result(result: BuildResult) -> None:
-    """What people get to know of a build."""
-    console = Console(highlight=False)
-    progress, mdp = result.outcome.progress, result.mdp
-    if result.outcome.stopped_by is not None:
-        console.print(
-            f"stopped by {result.outcome.stopped_by}: {progress.num_states:,} states found, "
-            f"{progress.num_expanded:,} expanded; complete up to horizon {result.complete_horizon}. "
-            "The same command goes on from here."
-            + ("" if mdp else f" (--horizon {result.complete_horizon} or --keep-partial writes the table so far.)"),
-            soft_wrap=True,
-        )
-    if mdp is None:
-        return
-    console.print(f"[bold]{result.id}[/bold]  horizon {mdp.horizon}, {mdp.num_actions} actions")
-    console.print(
-        f"  states     {mdp.num_states:,} (from {mdp.metadata['num_states_raw']:,} raw), {mdp.num_screens:,} screens"
-    )
-    if mdp.unexplored is not None:
-        console.print(f"  unfinished [yellow]{mdp.unexplored.sum():,} states were found but not explored[/yellow]")
-    else:
-        _print_returns(console, *mdp.metadata["returns"])
-    console.print(f"  work       {_work_line(result)}")
-    console.print(f"  verified   {verification_line(mdp.metadata['verification'])}")
-    console.print(f"  stored in  {result.path}")
-
-
-def _print_returns(console: Console, worst: float, best: float) -> None:
-    degenerate = "  [yellow]degenerate: all the same[/yellow]" if worst == best else ""
-    console.print(f"  returns    {worst:g} to {best:g}{degenerate}")
-
-
-def _work_line(result: BuildResult) -> str:
-    """What a build had to do, in one line."""
-    progress = result.outcome.progress
-    if not progress.num_pairs:
-        return f"nothing emulated, {result.seconds:.1f} s in all"
-    rate = f"{progress.num_pairs:,} pairs emulated at {progress.pairs_per_second:,.0f} a second"
-    return f"{rate}, {result.seconds:.1f} s in all"
-
-
-def verification_line(verification: dict[str, Any] | None) -> str:
-    """How far a table can be trusted, in one line."""
-    if not verification:
-        return "[yellow]no: not compared with the environment, do not take it as exact[/yellow]"
-    screens = " with screens" if verification["screens_compared"] else ""
-    return (
-        f"[green]yes[/green]: {verification['steps']:,} steps of {verification['episodes']} episodes replayed{screens}"
-    )
-
-
-def _target(options: argparse.Namespace) -> Target:
-    if options.name is not None:
-        if options.env_arg:
-            raise EfhorizonError("--env-arg goes with --env")
-        return catalogue_target(options.name, options.horizon)
-    return gymnasium_target(options.env, dict(_env_argument(text) for text in options.env_arg), options.horizon)
-
-
 def _env_argument(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise EfhorizonError(f"--env-arg wants KEY=VALUE, got {text!r}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE; write it as is_slippery=false")
     try:
         return key, json.loads(value)
     except ValueError:
         return key, value  # a plain word is a string
-
-
-def _num_workers(given: int | None) -> int:
-    if given is not None and given < 1:
-        raise EfhorizonError(f"--workers must be at least 1, got {given}")
-    return given if given is not None else len(os.sched_getaffinity(0))

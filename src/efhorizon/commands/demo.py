@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from efhorizon.commands.study import num_cores, run_plan
-from efhorizon.study.plan import Plan, RunPlan
+from efhorizon.agents.deep.protocol import PAPER_STEPS
+from efhorizon.commands import _arguments
+from efhorizon.study import sweep
+
+if TYPE_CHECKING:
+    from efhorizon.study.plan import Plan
+
+HELP = "run a small study of all three suites, from tables to a report"
+DESCRIPTION = """\
+Builds a dozen small tables of Atari, Procgen and MiniGrid, analyzes them,
+trains GORP, PPO and DQN on them, and writes a report: DIR/report/index.html.
+It takes a few minutes. A demo that was stopped continues when the same command
+is run again.
+"""
+EXAMPLE = "efhorizon demo && efhorizon serve demo/report --open"
 
 # Small, not degenerate, and from easy to hard for random exploration. Images cost a CNN hundreds of times more than
 # gridworlds cost their small network, so there are few of them.
@@ -27,13 +41,33 @@ GRIDWORLD_STEPS, IMAGE_STEPS = 200_000, 10_000
 SEEDS = 3
 NOTE = (
     f"The demo's budget is reduced: one setting instead of two, and {SEEDS} seeds of {GRIDWORLD_STEPS:,} timesteps on "
-    f"gridworlds, 1 seed of {IMAGE_STEPS:,} on Atari and Procgen, instead of 5 seeds of 5,000,000. What is not solved "
-    "here may well be solved by the paper's budget."
+    f"gridworlds, 1 seed of {IMAGE_STEPS:,} on Atari and Procgen, instead of {sweep.SEEDS} seeds of {PAPER_STEPS:,}. "
+    "What is not solved here may well be solved by the paper's budget."
 )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--out", type=Path, default=Path("demo"), metavar="DIR", help="folder for everything (default: demo)"
+    )
+    _arguments.add_json(parser)
+
+
+def kept(_: argparse.Namespace) -> str:
+    return "what is done is kept, run the same command to go on"
+
+
+def run(options: argparse.Namespace) -> int:
+    from efhorizon.commands import _study
+
+    return _study.run_plan(demo_plan(options.out), as_json=options.json)
 
 
 def demo_plan(out: Path) -> Plan:
     """The study that the demo runs."""
+    from efhorizon.io.machine import num_cores
+    from efhorizon.study.plan import Plan, RunPlan
+
     return Plan(
         out=out,
         names=NAMES,
@@ -50,7 +84,3 @@ def demo_plan(out: Path) -> Plan:
         num_workers=num_cores(),
         note=NOTE,
     )
-
-
-def run(options: argparse.Namespace) -> int:
-    return run_plan(demo_plan(options.out), as_json=options.json)

@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Iterable
-
-from rich.console import Console
-from rich.table import Table
 
 from efhorizon import catalog
-from efhorizon.cli import print_json
-from efhorizon.suites.entry import Entry
+from efhorizon.commands import _arguments, _exit
+
+HELP = "list the environments that can be built by name"
+DESCRIPTION = """\
+Lists the environments of the catalogue: the BRIDGE dataset (Atari, Procgen and
+MiniGrid) and the suites of other packages. T in a name stands for one of the horizons in its row. Other
+environments are built with `efhorizon build --env`.
+"""
+EXAMPLE = "efhorizon list --suite minigrid"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--suite", choices=catalog.suite_names(), help="only this suite")
+    _arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    from efhorizon.commands import _terminal
+    from efhorizon.render.terminal.catalogue import catalogue
+
     entries = catalog.entries(options.suite)
     if options.json:
-        print_json([{**dataclasses.asdict(entry), "id": entry.name, "gym_id": entry.gym_id} for entry in entries])
+        _terminal.print_json(
+            [{**dataclasses.asdict(entry), "id": entry.name, "gym_id": entry.gym_id} for entry in entries]
+        )
     else:
-        _print_table(entries)
-    return 0
-
-
-def _print_table(entries: Iterable[Entry]) -> None:
-    """One row a game, level or gridworld: horizons are listed in one cell, since only they differ."""
-    rows: dict[tuple[str, ...], list[int]] = {}
-    for entry in entries:
-        key: tuple[str, ...] = (entry.suite, entry.pattern, str(entry.num_actions), f"{entry.reward_factor:g}")
-        rows.setdefault(key, []).append(entry.horizon)
-    table = Table("suite", "name", "actions", "reward factor", "horizons T", box=None, pad_edge=False)
-    for column in (2, 3):
-        table.columns[column].justify = "right"
-    for key, horizons in rows.items():
-        table.add_row(*key, " ".join(map(str, horizons)))
-    console = Console()
-    console.print(table)
-    console.print(f"{sum(map(len, rows.values()))} environments; build one with: efhorizon build NAME", style="dim")
+        _terminal.show(catalogue(entries))
+    return _exit.DONE

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import argparse
-import webbrowser
-from dataclasses import asdict
+from pathlib import Path
 
-from rich.console import Console
+from efhorizon.commands import _arguments, _exit
 
-from efhorizon.cli import messages, print_json
-from efhorizon.render.html import write_report
-
+HELP = "write a web site about a study, which opens from disk"
+DESCRIPTION = """\
+Writes a web site: which bounds predict what PPO and DQN needed, and a page for
+each environment that says how hard it is and why. It needs no network; open
+DIR/index.html.
+"""
+EXAMPLE = "efhorizon report study --out report --open"
 _NOTES_SHOWN = 12
 
 
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    _arguments.add_results(parser)
+    parser.add_argument(
+        "--out", type=Path, default=Path("report"), metavar="DIR", help="folder for the site (default: report)"
+    )
+    _arguments.add_open(parser)
+    _arguments.add_json(parser)
+
+
 def run(options: argparse.Namespace) -> int:
-    with messages.status(f"writing a report on {options.path}"):
+    from dataclasses import asdict
+
+    from efhorizon.commands import _terminal
+    from efhorizon.render.html import write_report
+    from efhorizon.render.terminal.report import written_report
+
+    with _terminal.waiting(f"writing a report on {options.path}"):
         report = write_report(options.path, options.out)
     for note in report.notes[:_NOTES_SHOWN]:
-        messages.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
+        _terminal.say(f"note: {note}", style="yellow")
     if len(report.notes) > _NOTES_SHOWN:
-        messages.print(f"note: and {len(report.notes) - _NOTES_SHOWN} more", style="yellow")
+        _terminal.say(f"note: and {len(report.notes) - _NOTES_SHOWN} more", style="yellow")
     if options.json:
-        print_json({**asdict(report), "path": str(report.path), "index": str(report.index)})
+        _terminal.print_json({**asdict(report), "path": str(report.path), "index": str(report.index)})
     else:
-        Console(highlight=False).print(
-            f"{report.num_mdps} MDPs, {report.num_files} files, {report.num_bytes / 1e6:.1f} MB: {report.index}",
-            markup=False,
-            soft_wrap=True,
-        )
-    if options.open and not webbrowser.open(report.index.as_uri()):
-        messages.print(f"no browser was found; open {report.index} yourself", markup=False, soft_wrap=True)
-    return 0
+        _terminal.show(written_report(report))
+    if options.open:
+        _terminal.open_in_browser(report.index.as_uri(), str(report.index))
+    return _exit.DONE

@@ -3,78 +3,40 @@
 from __future__ import annotations
 
 import argparse
-import io
-import os
-import webbrowser
-from functools import partial
-from http import HTTPStatus
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import BinaryIO
 
-from rich.console import Console
+from efhorizon.commands import _arguments, _exit, _types
 
-from efhorizon.cli import messages
-from efhorizon.errors import EfhorizonError, StoreError
+HELP = "show a report to the browsers of this machine"
+DESCRIPTION = """\
+Serves a report on this machine's own address, for its own browsers only.
+Prints the address and runs until Ctrl-C.
+"""
+EXAMPLE = "efhorizon serve report --open"
 
-ADDRESS = "127.0.0.1"
-_MAX_PORT = 65535
-_HEADERS = {
-    "Cache-Control": "no-store",  # a report that is written again is seen at once
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
-    "Cross-Origin-Resource-Policy": "same-origin",
-}
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("path", type=Path, metavar="DIR", help="a report")
+    parser.add_argument(
+        "--port", type=_types.port, default=8000, metavar="N", help="port; 0 takes any that is free (default: 8000)"
+    )
+    _arguments.add_open(parser)
 
 
 def run(options: argparse.Namespace) -> int:
+    from efhorizon.commands import _terminal
+    from efhorizon.render.html.server import report_address, report_server
+
     server = report_server(options.path, options.port)
-    address = f"http://{ADDRESS}:{server.server_port}/"
-    Console(highlight=False).print(address)
-    messages.print("Ctrl-C ends it")
-    if options.open and not webbrowser.open(address):
-        messages.print(f"no browser was found; open {address} yourself", markup=False)
+    address = report_address(server)
+    _terminal.show([address])
+    _terminal.say("Ctrl-C ends it")
+    if options.open:
+        _terminal.open_in_browser(address, address)
     try:
         server.serve_forever()
     except KeyboardInterrupt:
-        messages.print("ended")
+        _terminal.say("ended")
     finally:
         server.server_close()
-    return 0
-
-
-def report_server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server for one report, listening on this machine's own address; port 0 takes any that is free."""
-    from efhorizon.render.html.marker import is_report
-
-    if not is_report(folder):
-        raise StoreError(f"{folder}: not a report; make one with: efhorizon report RESULTS --out {folder}")
-    if not 0 <= port <= _MAX_PORT:
-        raise EfhorizonError(f"--port must be between 0 and {_MAX_PORT}, got {port}")
-    try:
-        return ThreadingHTTPServer((ADDRESS, port), partial(_Handler, directory=str(folder.resolve())))
-    except OSError as error:
-        raise EfhorizonError(f"port {port}: {error.strerror or error}; --port 0 takes any that is free") from None
-
-
-class _Handler(SimpleHTTPRequestHandler):
-    """Files of the report and nothing else: no listings, and no requests that come by another host name."""
-
-    def send_head(self) -> io.BytesIO | BinaryIO | None:
-        host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")
-        if host not in (ADDRESS, "localhost"):  # a page elsewhere whose name was pointed at this machine
-            self.send_error(HTTPStatus.FORBIDDEN, "only for this machine")
-            return None
-        return super().send_head()
-
-    def list_directory(self, path: str | os.PathLike[str]) -> None:
-        self.send_error(HTTPStatus.NOT_FOUND, "no such page")
-
-    def end_headers(self) -> None:
-        for name, value in _HEADERS.items():
-            self.send_header(name, value)
-        super().end_headers()
-
-    def log_message(self, format: str, *values: object) -> None:
-        """Requests are not worth a line each."""
+    return _exit.DONE

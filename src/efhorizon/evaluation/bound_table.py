@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.evaluation import published
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
 from efhorizon.evaluation.leave_one_out import LeaveOneOut, leave_one_game_out
@@ -219,13 +220,11 @@ def _tests(table: _Resampled, predictors: Sequence[_Predictor], reference: str) 
 
 def _notes(run: Sequence[MdpSummary], algorithm: str) -> tuple[str, ...]:
     budgets = _range([each.budgets[algorithm] for each in run if algorithm in each.budgets])
-    if budgets is None or budgets == (published.BUDGET, published.BUDGET):
+    if budgets is None or budgets == (PAPER_STEPS, PAPER_STEPS):
         return ()
     low, high = budgets
     ours = f"{low:,.0f}" if low == high else f"between {low:,.0f} and {high:,.0f}"
-    return (
-        f"{algorithm.upper()}: a run had {ours} timesteps, the paper's {published.BUDGET:,}; solved means within them",
-    )
+    return (f"{algorithm.upper()}: a run had {ours} timesteps, the paper's {PAPER_STEPS:,}; solved means within them",)
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float] | None:

@@ -14,7 +14,6 @@ NUM_SOLVED = {"ppo": 95, "dqn": 117}  # line 543
 NUM_SOLVED_BY_EITHER = 119  # line 543
 NUM_SHAPED = 77  # line 638
 NUM_PRETRAINED = 82  # line 643
-BUDGET = 5_000_000  # line 543
 SHARE_1_QVI_SOLVABLE = "about two thirds"  # line 2125
 
 # Table 1, lines 251-252: (1-QVI-solvable, solved by PPO): MDPs

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
@@ -42,7 +43,7 @@ PUBLISHED_COLUMNS = (
     *(f"sample_complexity_{algorithm}" for algorithm in (*DEEP_RL, GORP)),
 )
 OWN_COLUMNS = ("base_mdp_name", "game", "effective_horizon_kind")  # then budgets and bounds
-PUBLISHED_BUDGETS = {"ppo": 5e6, "dqn": 5e6}  # timesteps (section 6); the rest are kinds of GORP
+PUBLISHED_BUDGETS = {"ppo": float(PAPER_STEPS), "dqn": float(PAPER_STEPS)}  # the rest are kinds of GORP
 PUBLISHED_GORP_BUDGET = 1e8
 PUBLISHED_TYPES = {"base": ORIGINAL, "reward_shaping": SHAPED}
 _TYPES_IN_FILE = {ours: theirs for theirs, ours in PUBLISHED_TYPES.items()}

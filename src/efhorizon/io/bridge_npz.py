@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from efhorizon import graph
 from efhorizon.errors import InvalidTableError, StoreError
-from efhorizon.io.files import available_memory, written_aside
+from efhorizon.io.files import written_aside
+from efhorizon.io.machine import available_memory
 from efhorizon.mdp import TabularMDP
 
 _BLOCK_BYTES = 1 << 24

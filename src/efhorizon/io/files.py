@@ -43,16 +43,6 @@ def write_json(path: Path, content: Any) -> None:
         temporary.write_text(json.dumps(content, indent=1))
 
 
-def available_memory() -> int:
-    """Bytes that can still be taken without swapping."""
-    try:
-        with open("/proc/meminfo") as file:
-            fields = {line.split(":")[0]: line.split()[1] for line in file}
-        return int(fields["MemAvailable"]) * 1024
-    except (OSError, KeyError, ValueError):
-        return 1 << 63  # not Linux: no limit known
-
-
 def _exchange(one: Path, other: Path) -> None:
     """Swap two folders: in one step where the system can, so that a kill never finds neither in place."""
     exchange = getattr(ctypes.CDLL(None), "renameat2", None)

@@ -22,7 +22,8 @@ import xxhash
 from numpy.typing import NDArray
 
 from efhorizon.errors import InvalidTableError, StoreError
-from efhorizon.io.files import available_memory, written_aside
+from efhorizon.io.files import written_aside
+from efhorizon.io.machine import available_memory
 from efhorizon.mdp import TabularMDP
 
 FORMAT = "efhorizon-table"

@@ -10,7 +10,7 @@ from efhorizon.errors import StoreError
 from efhorizon.io import bridge_npz, store
 from efhorizon.mdp import TabularMDP
 
-TABLES = Path("tables")  # where `build` puts them, unless it is told otherwise
+NPZ = ".npz"
 
 
 def load(path: str | Path, *, horizon: int | None = None) -> TabularMDP:
@@ -33,27 +33,36 @@ def save(mdp: TabularMDP, path: str | Path) -> Path:
     return bridge_npz.write(mdp, path) if path.suffix == ".npz" else store.write(mdp, path)
 
 
-def load_table(given: Path, tables: Path = TABLES) -> TabularMDP:
-    """The table with this path, or with this name in the folder of tables, which is looked up first."""
-    return load(table_path(given, tables))
+def load_table(given: str | Path, tables: Path, *, horizon: int | None = None) -> TabularMDP:
+    """The table with this name in the folder of tables, or else with this path; `horizon` overrides the file's."""
+    return load(table_path(given, tables), horizon=horizon)
 
 
-def table_path(given: Path, tables: Path = TABLES) -> Path:
-    """Where that table is; if there is none, the error says how to get it."""
-    named = tables / given
-    if not given.is_absolute() and named.exists():
-        return named
-    if not given.exists():
-        raise StoreError(f"{given}: no such table, and none of that name in {tables}/{_hint(str(given), tables)}")
-    return given
+def table_path(given: str | Path, tables: Path) -> Path:
+    """Where that table is: a store or an npz, which a name may leave unsaid."""
+    for place in (tables / given, tables / f"{given}{NPZ}", Path(given)):
+        if place.exists():
+            return place
+    raise StoreError(f"{given}: no such table, and none of that name in {tables}/{_hint(str(given), tables)}")
+
+
+def table_names(tables: Path) -> list[str]:
+    """The tables in a folder, by name."""
+    if not tables.is_dir():
+        return []
+    return sorted(path.name.removesuffix(NPZ) for path in tables.iterdir() if _is_table(path))
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix == NPZ or (path / "zarr.json").exists()
 
 
 def _hint(name: str, tables: Path) -> str:
-    """What may help: names that are alike, or the command that builds the table."""
+    """What to do about it: names that are alike, or the command that builds the table."""
     known = {entry.name for entry in catalog.entries()}
     if name in known:
         return f"; build it first: efhorizon build {name} --out {tables}"
-    built = {path.name for path in tables.iterdir()} if tables.is_dir() else set()
+    built = set(table_names(tables))
     close = get_close_matches(name, known | built, n=3)
     if not close:
         return ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from efhorizon import catalog
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.planning.problem import DEFAULT_MAX_K
@@ -27,7 +28,7 @@ class RunPlan:
     algorithm: sweep.Algorithm
     settings: str = sweep.PAPER
     num_seeds: int = sweep.SEEDS
-    max_steps: int = sweep.STEPS
+    max_steps: int = PAPER_STEPS
 
     def record(self) -> PlannedRuns:
         if self.algorithm == "gorp":

@@ -27,6 +27,7 @@ from typing import Any
 import numba
 
 from efhorizon.agents.deep.protocol import RunRecord
+from efhorizon.io.machine import usable_cores
 from efhorizon.study.failures import reason_of
 from efhorizon.study.results import Results
 from efhorizon.study.run import run_task
@@ -102,7 +103,7 @@ class _Pool:
 
     def __init__(self, results: Path, num_workers: int) -> None:
         self._results = results
-        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        cores = usable_cores()
         shares = [cores[number::num_workers] or cores for number in range(num_workers)]
         self._workers = [self._started(share) for share in shares]
 

@@ -16,7 +16,6 @@ Backend = Literal["table", "sb3"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
 SEEDS = 5
-STEPS = 5_000_000
 EVALUATION_INTERVAL = 10_000
 TRAINING_WINDOW = 100  # episodes; PPO's second rule
 PAPER = "paper"  # every setting of an algorithm

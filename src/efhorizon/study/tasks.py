@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.agents.deep.observations import UntrainableTableError
 from efhorizon.agents.deep.pretrained import Start
-from efhorizon.agents.deep.protocol import Protocol
+from efhorizon.agents.deep.protocol import PAPER_STEPS, Protocol
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 from efhorizon.agents.tabular.gorp_search import BUDGET
 from efhorizon.errors import EfhorizonError
@@ -146,7 +146,7 @@ def tasks(
     backend: str = "table",
     settings: str = sweep.PAPER,
     num_seeds: int = sweep.SEEDS,
-    max_steps: int = sweep.STEPS,
+    max_steps: int = PAPER_STEPS,
     exploration_policy: ArrayLike | None = None,
     initial: Mapping[str, NDArray[Any]] | None = None,
 ) -> list[RunTask]:
@@ -179,7 +179,7 @@ def tasks_on(
     backend: str = "table",
     settings: str = sweep.PAPER,
     num_seeds: int = sweep.SEEDS,
-    max_steps: int = sweep.STEPS,
+    max_steps: int = PAPER_STEPS,
     start: Start | None = None,
 ) -> list[RunTask]:
     """One task a setting. GORP runs its 101 seeds at once, so that each of its settings is one row; its budget is its

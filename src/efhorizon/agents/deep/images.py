@@ -9,7 +9,6 @@ Legend: B batch, U observations, K frames of a stack, A actions, n parameters.
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeVar
@@ -22,6 +21,7 @@ from torch.nn import functional
 from efhorizon.agents.deep.networks import CNN_LAYERS, network_for
 from efhorizon.agents.deep.observations import ImageStacks, ObservedTable
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
+from efhorizon.io.machine import num_cores
 
 _IMAGES_A_PASS = 256  # a limit on memory: a pass of 256 images needs some 100 MB
 
@@ -149,11 +149,10 @@ def each(learners: Sequence[Learner], work: Callable[[Learner], Result]) -> list
     """`work` on the learner of each seed. A thread takes a seed and computes alone, whatever the number of cores:
     threads that share small matrices mostly wait for each other, and would round sums in another order.
     """
-    num_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with ThreadPoolExecutor(min(len(learners), num_cores), initializer=_flush_denormals) as pool:
+        with ThreadPoolExecutor(min(len(learners), num_cores()), initializer=_flush_denormals) as pool:
             return list(pool.map(work, learners))
     finally:
         torch.set_num_threads(before)

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+PAPER_STEPS = 5_000_000  # timesteps that the paper gave a run of PPO or DQN (section 6)
+
 
 @dataclass(frozen=True)
 class Protocol:
     """The rules of a run."""
 
-    max_steps: int = 5_000_000  # timesteps of all environments together
+    max_steps: int = PAPER_STEPS  # timesteps of all environments together
     evaluation_interval: int = 10_000  # timesteps between greedy episodes
     window: int | None = 100  # training episodes of the second rule; None: only evaluations count
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
+
 
 @dataclass(frozen=True)
 class PPOSettings:
@@ -34,7 +36,7 @@ class DQNSettings:
 
     gamma: float  # discount: 0.99 on MiniGrid, 1 elsewhere
     exploration_fraction: float = 0.1  # of `schedule_steps`, over which epsilon falls: 0.1 or 1
-    schedule_steps: int = 5_000_000  # length of the whole schedule, however long a run is
+    schedule_steps: int = PAPER_STEPS  # length of the whole schedule, however long a run is
     final_epsilon: float = 0.01
     rate: float = 1e-4  # Adam's learning rate, constant; the paper's table also says 1e-3, the authors ran 1e-4
     minibatch: int = 32

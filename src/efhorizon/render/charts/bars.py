@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.svg import (
     Axis,
@@ -20,7 +21,6 @@ from efhorizon.render.charts.svg import (
     text,
     tick_text,
 )
-from efhorizon.render.html import numbers
 
 _LOG_RATIO = 200  # layers whose sizes differ by more are drawn on a logarithmic axis
 _MAX_BARS = 150

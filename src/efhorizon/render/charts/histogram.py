@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from efhorizon.render import numbers
 from efhorizon.render.charts.svg import Axis, chart, element, joined, line, log_tick_text, text, tick_text
-from efhorizon.render.html import numbers
 
 _VISIBLE = 0.01  # a bar of less than this share of the highest cannot be seen
 _BOTTOM, _TOP = 6, 8

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.svg import Axis, chart, element, joined, line, log_tick_text, log_ticks, path, text
-from efhorizon.render.html import numbers
 
 _ROW, _LEFT, _RIGHT, _TOP = 44, 14, 92, 10
 _CUT = 16.0  # powers of ten: what lies beyond is an arrow, else it would squeeze all others

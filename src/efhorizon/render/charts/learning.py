@@ -11,10 +11,10 @@ import numpy as np
 from markupsafe import Markup
 
 from efhorizon.evaluation.records import GORP
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.svg import Axis, chart, element, joined, line, linear_ticks, path, text, tick_text
-from efhorizon.render.html import numbers
-from efhorizon.render.html.learning import ALGORITHM_TITLES, Curve, Floats, thinned
+from efhorizon.render.learning_curves import ALGORITHM_TITLES, Curve, Floats, thinned
 
 _KNOWN = frozenset(ALGORITHM_TITLES)
 _VISIBLE = 0.01  # of the whole range of returns

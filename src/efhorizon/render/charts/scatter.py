@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.svg import Axis, chart, element, joined, line, log_tick_text, log_ticks, text
-from efhorizon.render.html import numbers
 
 _BAND = 30  # pixels for what has no number: unsolved MDPs above, infinite bounds at the right
 _SPREAD = 7  # unsolved MDPs take one of so many heights, so that few hide each other
@@ -117,7 +117,7 @@ def _placed(point: Point, number: int, x_axis: Axis, y_axis: Axis, top: float, r
         y = y_axis(math.log10(max(1.0, point.steps)))
     else:
         y = top - 5 - (number % _SPREAD) * (_BAND - 10) / (_SPREAD - 1)
-    needed = numbers.steps(point.steps) if math.isfinite(point.steps) else "not solved"
+    needed = numbers.steps_needed(point.steps)
     shown = (marks.mark(point.suite, x, y), element("title", _label(point, needed)))
     if point.link is None:
         return element("g", *shown, class_="point", data_mdp=point.key)

@@ -14,7 +14,7 @@ from importlib.resources import files
 
 from markupsafe import Markup, escape
 
-from efhorizon.render.html.numbers import power_of_ten, significant
+from efhorizon.render.numbers import power_of_ten, significant
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _STEPS_OF_TICKS = (1, 2, 5, 10)

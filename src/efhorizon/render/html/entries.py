@@ -12,7 +12,7 @@ from efhorizon.errors import StoreError
 from efhorizon.evaluation.records import MdpSummary
 from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData
-from efhorizon.render.html.learning import Setting, settings_of
+from efhorizon.render.learning_curves import Setting, settings_of
 from efhorizon.study.analysis_record import AnyAnalysis, Figure
 from efhorizon.study.records import Row
 

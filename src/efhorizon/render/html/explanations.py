@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON
-from efhorizon.render.html import numbers
+from efhorizon.render import numbers
 from efhorizon.render.html.action_laws import ActionLaw, action_laws
 from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures, DecidingState, Figure, UnfinishedFigures
 
-DEEP_RL_STEPS = 5_000_000  # what the paper gave PPO and DQN (section 6)
 _NAMES_SHOWN = 3
 _LONGEST_REASON = 2_000  # characters: an analysis may come from anybody
 
@@ -55,11 +55,11 @@ def _verdict(figures: CompleteFigures) -> str:
     if horizon.value is None or needed is None:
         return f"The effective horizon is not known: {figures.reasons.get('effective_horizon', 'no bound applies')}."
     sign = "is" if horizon.kind == "exact" else "is at most"
-    ease = "within" if needed <= DEEP_RL_STEPS else "beyond"
+    ease = "within" if needed <= PAPER_STEPS else "beyond"
     return (
         f"The effective horizon {sign} {figure(horizon.value)} of {figures.horizon}: GORP with "
         f"k = {horizon.k} and m = {numbers.steps(horizon.m)} finds an optimal policy in "
-        f"{numbers.steps(needed)} timesteps, {ease} the {numbers.short_steps(DEEP_RL_STEPS)} that the paper gave "
+        f"{numbers.steps(needed)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} that the paper gave "
         "deep RL."
     )
 

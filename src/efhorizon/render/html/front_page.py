@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.evaluation import published
 from efhorizon.evaluation.bound_table import BoundRow, BoundTable
 from efhorizon.evaluation.changes import ChangeTable
@@ -19,15 +20,15 @@ from efhorizon.evaluation.records import DEEP_RL, is_main
 from efhorizon.evaluation.resampling import Estimate
 from efhorizon.evaluation.solvability import MinKDistribution
 from efhorizon.evaluation.tables import Tables
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.bars import Bar, min_k_chart
 from efhorizon.render.charts.concept import concept
 from efhorizon.render.charts.scatter import Point, scatter
-from efhorizon.render.html import numbers
 from efhorizon.render.html.entries import MdpEntry
-from efhorizon.render.html.learning import ALGORITHM_TITLES
 from efhorizon.render.html.mdp_page import Fact, short_title
 from efhorizon.render.html.names import page_link, slug
+from efhorizon.render.learning_curves import ALGORITHM_TITLES
 
 OTHER_TITLE = "other deep RL algorithm, empirical"
 _LARGE, _SMALL = (740, 640), (360, 300)  # pixels of a scatter chart
@@ -130,7 +131,7 @@ def facts(tables: Tables) -> list[Fact]:
         shown = (
             numbers.short_steps(low) if low == high else f"{numbers.short_steps(low)} to {numbers.short_steps(high)}"
         )
-        found.append(Fact("timesteps a run may take", shown, paper=numbers.short_steps(published.BUDGET)))
+        found.append(Fact("timesteps a run may take", shown, paper=numbers.short_steps(PAPER_STEPS)))
     return found
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
-from efhorizon.render.html import numbers
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure
-from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS
 from efhorizon.render.html.names import page_link
+from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS
 from efhorizon.study.analysis_record import Figure
 
 

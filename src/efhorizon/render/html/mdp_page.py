@@ -12,18 +12,18 @@ from markupsafe import Markup
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON, horizon_of
 from efhorizon.evaluation.records import GORP
+from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.bars import layer_chart
 from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, return_axis, return_histogram
 from efhorizon.render.charts.ladder import Rung, ladder
-from efhorizon.render.html import numbers
 from efhorizon.render.html.action_laws import ActionLaw, action_laws
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure, horizon_text, undecided, why_hard, witness
-from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS, best_settings
-from efhorizon.render.html.mdp_practice import commands, learning_curves, needed, needed_by_runs, run_lines
+from efhorizon.render.html.mdp_practice import commands, learning_curves, needed_by_runs, run_lines
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
+from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, best_settings
 from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures
 from efhorizon.study.decode import plain
 
@@ -271,7 +271,7 @@ def _states(value: Figure) -> str:
 
 def _practice_fact(entry: MdpEntry, algorithm: str, paper: Mapping[str, str]) -> Fact:
     complexity = entry.sample_complexity(algorithm)
-    shown = _NOT_RUN if complexity is None else needed(complexity)
+    shown = _NOT_RUN if complexity is None else numbers.steps_needed(complexity)
     return Fact(f"{ALGORITHM_TITLES[algorithm]}, timesteps", shown, paper=paper.get(algorithm))
 
 

@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from efhorizon.evaluation.records import GORP
 from efhorizon.planning.problem import DEFAULT_MAX_K
+from efhorizon.render import numbers
 from efhorizon.render.charts.learning import learning_chart
-from efhorizon.render.html import numbers
 from efhorizon.render.html.entries import MdpEntry
-from efhorizon.render.html.learning import ALGORITHM_TITLES, ALGORITHMS, Setting, best_settings
+from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, Setting, best_settings
 from efhorizon.study.sweep import SETTINGS
 from efhorizon.suites import registry
 
@@ -57,8 +57,8 @@ def run_lines(settings: Sequence[Setting]) -> list[RunLine]:
                 algorithm=ALGORITHM_TITLES.get(setting.algorithm, setting.algorithm),
                 setting=setting.setting,
                 num_runs=str(setting.num_runs),
-                needed=needed(setting.sample_complexity),
-                of_runs="" if is_gorp else ", ".join(needed(steps) for steps in needed_by_runs(setting)),
+                needed=numbers.steps_needed(setting.sample_complexity),
+                of_runs="" if is_gorp else ", ".join(numbers.steps_needed(steps) for steps in needed_by_runs(setting)),
                 final_return=numbers.significant(statistics.median(finals)) if finals else numbers.MISSING,
                 budget=numbers.short_steps(min(row.budget for row in setting.rows)),
                 seconds=numbers.seconds(sum(row.wall_seconds for row in setting.rows)),
@@ -98,10 +98,6 @@ def _training_options(settings: Sequence[Setting]) -> str:
     seeds = max(len(setting.rows) for setting in settings)
     steps = max(row.budget for setting in settings for row in setting.rows)
     return f" --seeds {seeds} --steps {steps:.0f}{chosen}"
-
-
-def needed(steps: float) -> str:
-    return "not solved" if math.isinf(steps) else numbers.steps(steps)
 
 
 def needed_by_runs(setting: Setting) -> tuple[float, ...]:

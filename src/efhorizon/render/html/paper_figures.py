@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from efhorizon.render.html.numbers import TIMES
+from efhorizon.render.numbers import TIMES
 
 _FIGURES: Mapping[str, Mapping[str, str]] = {
     "freeway_10_fs30": {

@@ -11,7 +11,7 @@ from efhorizon.evaluation.changes import ChangeRow
 from efhorizon.evaluation.formulas import COVERING_LENGTH, EFFECTIVE_HORIZON, EPW, SIMPLE_HORIZON, UCB, WORST_CASE
 from efhorizon.evaluation.metrics import CONCORDANCE, CORRELATION, MEDIAN_RATIO, METRICS, Metric
 from efhorizon.evaluation.resampling import Estimate, PairedTest
-from efhorizon.render.html.learning import ALGORITHM_TITLES
+from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.markdown.text import (
     Footnotes,
     blocks,

@@ -20,9 +20,9 @@ from efhorizon.evaluation.tables import Tables
 from efhorizon.render.charts.bars import Bar, min_k_chart
 from efhorizon.render.charts.scatter import Point, scatter
 from efhorizon.render.charts.svg import chart, element, standalone
-from efhorizon.render.html.learning import ALGORITHM_TITLES
 from efhorizon.render.html.mdp_page import short_title
 from efhorizon.render.html.names import slug
+from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.markdown.bound_sections import ordered_rows
 
 FOLDER = "figures"

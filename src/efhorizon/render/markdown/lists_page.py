@@ -11,8 +11,8 @@ from efhorizon.evaluation.records import MdpSummary
 from efhorizon.evaluation.source import StudyData
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render.charts.marks import suite_title
-from efhorizon.render.html.learning import ALGORITHM_TITLES
 from efhorizon.render.html.mdp_page import short_title
+from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.markdown.bound_sections import bound_order
 from efhorizon.render.markdown.text import Footnotes, blocks, escaped, from_log10, number, significant, table, unbroken
 from efhorizon.study.analysis_record import AnyAnalysis, Replay, StageSeconds, TableFigures

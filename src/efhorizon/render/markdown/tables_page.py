@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.evaluation import published
 from efhorizon.evaluation.bound_table import BoundTable
 from efhorizon.evaluation.by_suite import ALGORITHMS, RunCounts, SuiteBounds, SuiteCounts, counts_of, suite_counts
@@ -15,7 +16,7 @@ from efhorizon.evaluation.resampling import LEAST_GAMES
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render.charts.marks import suite_title
-from efhorizon.render.html.learning import ALGORITHM_TITLES, GORP_RUNS
+from efhorizon.render.learning_curves import ALGORITHM_TITLES, GORP_RUNS
 from efhorizon.render.markdown.bound_sections import (
     SIGNIFICANT,
     bound_section,
@@ -49,7 +50,7 @@ def tables_page(study: Study) -> str:
             "number means: [evaluation.md](../evaluation.md). All MDPs one by one: [lists.md](lists.md).",
             f"In brackets: the {tables.level:.0%} interval of {tables.num_resamples:,} bootstrap resamples of games "
             f"(seed {tables.seed}). Columns headed *paper*: Laidlaw, Russell and Dragan (2023), "
-            f"{published.NUM_MDPS} MDPs of Atari, Procgen and MiniGrid together, {published.BUDGET:,} timesteps a run.",
+            f"{published.NUM_MDPS} MDPs of Atari, Procgen and MiniGrid together, {PAPER_STEPS:,} timesteps a run.",
             "## What was run",
             _counts_section(study),
             "## Table 2: how well each bound predicts what PPO and DQN need",

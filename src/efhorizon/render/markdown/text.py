@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 
 from efhorizon.evaluation.metrics import MEDIAN_RATIO, Metric
 from efhorizon.evaluation.resampling import Estimate
-from efhorizon.render.numbers import log10_text, number_text
+from efhorizon.render.numbers import DIVIDED, MISSING, TIMES, plain_from_log10, plain_number
 
-NOTHING = "\N{EN DASH}"
-_TIMES, _DIVIDED = "\N{MULTIPLICATION SIGN}", "\N{DIVISION SIGN}"
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _DIGITS = 9  # what comes behind is the last bit of a logarithm, which differs between machines
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]+")
@@ -59,7 +57,7 @@ class Footnotes:
 
     def missing(self, reason: str | None) -> str:
         """The cell of a value that does not exist."""
-        return NOTHING + self.mark(reason or "not known")
+        return MISSING + self.mark(reason or "not known")
 
     def text(self) -> str:
         return "\\\n".join(f"<sup>{number}</sup> {escaped(reason)}" for reason, number in self._numbers.items())
@@ -68,24 +66,24 @@ class Footnotes:
 def number(value: float | None) -> str:
     """Whole numbers as they are, others with two digits."""
     if value is None:
-        return NOTHING
-    return number_text(value if isinstance(value, int) else _two_digits(value))
+        return MISSING
+    return plain_number(value if isinstance(value, int) else _two_digits(value))
 
 
 def significant(value: float | None) -> str:
     """Four digits, wherever the number begins."""
-    return NOTHING if value is None else number_text(float(f"{value:.12g}") + 0.0, "{:.4g}")
+    return MISSING if value is None else plain_number(float(f"{value:.12g}") + 0.0, "{:.4g}")
 
 
 def from_log10(logarithm: float | None) -> str:
     """The number with this logarithm: 31, 2.3, 7.2e10."""
-    return NOTHING if logarithm is None else log10_text(round(logarithm, _DIGITS))
+    return MISSING if logarithm is None else plain_from_log10(round(logarithm, _DIGITS))
 
 
 def factor(logarithm: float) -> str:
     """By what factor one number is larger (times) or smaller (divided) than another."""
     size = round(logarithm, _DIGITS)
-    return f"{_TIMES if size >= 0 else _DIVIDED} {from_log10(abs(size))}"
+    return f"{TIMES if size >= 0 else DIVIDED} {from_log10(abs(size))}"
 
 
 def difference(value: float) -> str:

@@ -1,0 +1,127 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from efhorizon import catalog
+from efhorizon.agents.deep.protocol import PAPER_STEPS
+from efhorizon.commands import _types
+from efhorizon.study import sweep
+
+TABLES = Path("tables")  # where `build` puts tables, and where the other commands look for them by name
+MAX_K = 3
+
+Completer = Callable[..., Iterable[str]]
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def add_table(parser: argparse.ArgumentParser, *, several: bool = False, more: str = "") -> None:
+    """One or several tables, by name or by path, and the folder in which names are looked up."""
+    action = parser.add_argument(
+        "table",
+        nargs="+" if several else None,
+        metavar="TABLE",
+        help=f"name of a table in ./{TABLES}, or path of a store or .npz{more}",
+    )
+    completed(action, table_names)
+    parser.add_argument(
+        "--tables",
+        type=Path,
+        default=TABLES,
+        metavar="DIR",
+        help=f"the folder in which tables are looked up by name (default: {TABLES})",
+    )
+
+
+def add_image(parser: argparse.ArgumentParser, of: str) -> None:
+    parser.add_argument("--image", type=Path, metavar="FILE.png", help=f"save a picture of {of} there")
+
+
+def add_horizon(parser: argparse.ArgumentParser, default: str = "that of the table") -> None:
+    parser.add_argument(
+        "--horizon", type=_types.count(), metavar="T", help=f"number of steps in an episode (default: {default})"
+    )
+
+
+def add_max_k(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-k",
+        type=_types.count(),
+        default=MAX_K,
+        metavar="K",
+        help=f"number of planning steps to try, at most (default: {MAX_K})",
+    )
+
+
+def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
+    parser.add_argument(
+        "--seed", type=_types.count(least=0), default=0, metavar="N", help=f"random seed of {of} (default: 0)"
+    )
+
+
+def add_exploration_policy(parser: argparse.ArgumentParser, of: str = "") -> None:
+    parser.add_argument(
+        "--exploration-policy",
+        type=Path,
+        metavar="F.npy",
+        help=f"{of}action probabilities [S, A] or [T, S, A] to explore with (default: every action equally likely)",
+    )
+
+
+def add_runs(parser: argparse.ArgumentParser) -> None:
+    """How much PPO and DQN are run; the defaults are the paper's."""
+    parser.add_argument(
+        "--seeds",
+        type=_types.count(),
+        default=sweep.SEEDS,
+        metavar="N",
+        help=f"runs of each setting (default: {sweep.SEEDS})",
+    )
+    parser.add_argument(
+        "--steps",
+        type=_types.count(),
+        default=PAPER_STEPS,
+        metavar="N",
+        help=f"timesteps of a run, at most, such as 200k (default: {PAPER_STEPS:,})",
+    )
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--workers", type=_types.count(), metavar="N", help="number of processes (default: one per core)"
+    )
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "path",
+        type=Path,
+        metavar="RESULTS",
+        help="folder of a study, an export of one, or a summary.csv",
+    )
+
+
+def add_open(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+
+
+def completed(action: argparse.Action, completer: Completer) -> None:
+    """Let the shell complete an argument."""
+    action.completer = completer  # type: ignore[attr-defined]  # read by argcomplete
+
+
+def table_names(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+    from efhorizon.io import tables
+
+    return tables.table_names(parsed_args.tables)
+
+
+def environment_names(**_: Any) -> list[str]:
+    return [entry.name for entry in catalog.entries()]

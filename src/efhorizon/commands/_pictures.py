@@ -1,0 +1,32 @@
+"""Pictures of states that the user asked for; a picture that fails never costs the result it belongs to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from efhorizon.errors import EfhorizonError
+from efhorizon.io.png import write_png
+from efhorizon.mdp import TabularMDP
+from efhorizon.suites.drawing import picture
+
+
+@dataclass(frozen=True)
+class SavedPicture:
+    """Where a picture is, or why there is none; neither if nobody asked for one."""
+
+    image: Path | None = None
+    failure: str | None = None
+
+
+def saved(mdp: TabularMDP, state: int | None, file: Path | None) -> SavedPicture:
+    """Save the screen of a state as `file`, if that is given."""
+    if file is None:
+        return SavedPicture()
+    if state is None:
+        return SavedPicture(failure=f"{file}: not written, there is no deciding state to draw")
+    try:
+        return SavedPicture(write_png(file, picture(mdp, state)))
+    except (EfhorizonError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        return SavedPicture(failure=f"{file}: not written, {reason or error}")

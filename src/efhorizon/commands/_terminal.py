@@ -1,0 +1,92 @@
+"""Where commands print: results to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import webbrowser
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from rich.console import Console, RenderableType
+from rich.progress import Progress, ProgressColumn
+
+from efhorizon.commands import _exit
+
+_ENDLESS = 100_000  # columns of what is no terminal: nothing is cut off or wrapped in a file or a pipe
+_SECONDS_A_LINE = 30.0
+
+
+def _width(stream: TextIO) -> int | None:
+    """None for a terminal, which knows its own width."""
+    return None if stream.isatty() else _ENDLESS
+
+
+messages = Console(stderr=True, highlight=False, width=_width(sys.stderr))
+
+
+def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
+    """Print lines of markup, which no terminal needs to break, and tables; without a console, as results."""
+    console = console or Console(highlight=False, width=_width(sys.stdout))
+    for part in parts:
+        console.print(part, soft_wrap=isinstance(part, str))
+
+
+def print_json(content: Any) -> None:
+    """The one way in which results reach programs."""
+    sys.stdout.write(json.dumps(content, indent=1) + "\n")
+
+
+def say(text: str, style: str | None = None) -> None:
+    """One line on stderr, as it is."""
+    messages.print(text, style=style, markup=False, soft_wrap=True)
+
+
+def failed(message: object, code: int = _exit.ERROR) -> int:
+    """Say in one line what went wrong; the exit code."""
+    say(f"efhorizon: {message}", style="red")
+    return code
+
+
+def open_in_browser(address: str, name: str) -> None:
+    """Open a page, or say that the user must."""
+    if not webbrowser.open(address):
+        say(f"no browser was found; open {name} yourself")
+
+
+def is_live() -> bool:
+    """Whether somebody watches stderr; rich's own answer is yes to FORCE_COLOR, which is about colours only."""
+    return sys.stderr.isatty()
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[Callable[[str], None]]:
+    """A spinner with a text, which the function that it gives changes; nothing where stderr is no terminal."""
+    if not is_live():
+        yield lambda _: None
+        return
+    with messages.status(text) as status:
+        yield status.update
+
+
+def bars(*columns: ProgressColumn) -> Progress:
+    """Progress bars that are gone at the end; none where stderr is no terminal."""
+    return Progress(*columns, console=messages, transient=True, disable=not is_live())
+
+
+class SlowLines:
+    """Progress where stderr is no terminal: one line every half a minute."""
+
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def restart(self) -> None:
+        """Something else was printed just now."""
+        self._last = time.monotonic()
+
+    def say(self, text: str, style: str | None = None) -> None:
+        if not is_live() and time.monotonic() - self._last > _SECONDS_A_LINE:
+            self._last = time.monotonic()
+            say(text, style)

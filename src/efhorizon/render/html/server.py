@@ -1,0 +1,59 @@
+"""A report over HTTP, for the browsers of this machine only."""
+
+from __future__ import annotations
+
+import io
+import os
+from functools import partial
+from http import HTTPStatus
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import BinaryIO
+
+from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.render.html.marker import is_report
+
+ADDRESS = "127.0.0.1"
+_HEADERS = {
+    "Cache-Control": "no-store",  # a report that is written again is seen at once
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def report_server(folder: Path, port: int) -> ThreadingHTTPServer:
+    """A server for one report, listening on this machine's own address; port 0 takes any that is free."""
+    if not is_report(folder):
+        raise StoreError(f"{folder}: not a report; make one with: efhorizon report RESULTS --out {folder}")
+    try:
+        return ThreadingHTTPServer((ADDRESS, port), partial(_Handler, directory=str(folder.resolve())))
+    except OSError as error:
+        raise EfhorizonError(f"port {port}: {error.strerror or error}; --port 0 takes any that is free") from None
+
+
+def report_address(server: ThreadingHTTPServer) -> str:
+    return f"http://{ADDRESS}:{server.server_port}/"
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    """Files of the report and nothing else: no listings, and no requests that come by another host name."""
+
+    def send_head(self) -> io.BytesIO | BinaryIO | None:
+        host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")
+        if host not in (ADDRESS, "localhost"):  # a page elsewhere whose name was pointed at this machine
+            self.send_error(HTTPStatus.FORBIDDEN, "only for this machine")
+            return None
+        return super().send_head()
+
+    def list_directory(self, path: str | os.PathLike[str]) -> None:
+        self.send_error(HTTPStatus.NOT_FOUND, "no such page")
+
+    def end_headers(self) -> None:
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)
+        super().end_headers()
+
+    def log_message(self, format: str, *values: object) -> None:
+        """Requests are not worth a line each."""

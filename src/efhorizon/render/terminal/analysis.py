@@ -1,0 +1,188 @@
+"""An analysis: the answer, the reasons, the bounds side by side, the state that decides."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.markup import escape
+
+from efhorizon.agents.deep.protocol import PAPER_STEPS
+from efhorizon.bounds.analysis import Analysis
+from efhorizon.bounds.effective_horizon import HorizonAtK
+from efhorizon.bounds.interval import Interval
+from efhorizon.bounds.unfinished import AnytimeAnalysis
+from efhorizon.planning.sweeps import Witness
+from efhorizon.render import numbers
+from efhorizon.render.numbers import significant, steps
+from efhorizon.render.terminal.layout import Parts, bar, table, warned
+
+_BAR_WIDTH = 20
+_STEP_COLUMNS = ("effective_horizon", "ucb", "covering_length")
+_COLUMNS = ("table", "states", "A", "T", "return", "min k", "EPW", "H", "m", "kind", "GORP steps", "UCB", "covering")
+
+
+def one_analysis(path: Path, result: Analysis | AnytimeAnalysis, image: Path | None = None) -> Parts:
+    """One screen; `image` is where the picture of the deciding state was saved."""
+    return _intervals(path, result) if isinstance(result, AnytimeAnalysis) else _analysis(path, result, image)
+
+
+def several_analyses(results: Sequence[tuple[Path, Analysis | AnytimeAnalysis]]) -> Parts:
+    """Several tables, one row each."""
+    rows = table(*_COLUMNS)
+    for path, result in results:
+        cells = _interval_row(result) if isinstance(result, AnytimeAnalysis) else _row(result)
+        rows.add_row(escape(result.id or str(path)), *cells)
+    yield rows
+
+
+def _analysis(path: Path, result: Analysis, image: Path | None) -> Parts:
+    discount = f", discount {result.gamma:g}" if result.gamma != 1 else ""
+    yield (
+        f"[bold]{escape(result.id or str(path))}[/bold]  {numbers.counted(result.num_states, 'state')}, "
+        f"{numbers.counted(result.num_actions, 'action')}, horizon {result.horizon}{discount}"
+    )
+    yield ""
+    yield from (f"  {line}" for line in _verdict(result))
+    yield ""
+    yield (
+        f"  returns      optimal {significant(result.optimal_return, 6)}, "
+        f"exploring {significant(result.exploration_return, 4)}, worst {significant(result.worst_return, 6)}; "
+        f"an exploring episode is optimal with chance {significant(result.optimal_return_probability)}"
+    )
+    yield from (f"  {f'GORP, k = {entry.k}':12} {_at_k(entry)}" for entry in result.effective_horizon.by_k)
+    yield ""
+    yield from _bounds(result)
+    if result.deciding is not None:
+        yield ""
+        yield from _deciding(result.deciding, image)
+    if result.most_failures is not None:
+        fails = result.most_failures
+        yield (
+            f"  GORP fails most often in state {fails.state} at time {fails.time} "
+            f"(chance {significant(fails.failure_probability)})"
+        )
+
+
+def _verdict(result: Analysis) -> Parts:
+    horizon, min_k = result.effective_horizon, result.solvability.min_k
+    if result.optimal_return == result.worst_return:
+        yield "[bold]Nothing to learn[/bold]: every action sequence has the same return."
+        return
+    if horizon.value is None or horizon.sample_complexity is None:
+        yield f"[bold]Effective horizon unknown[/bold]: {escape(str(horizon.reason))}"
+    else:
+        sign = "=" if horizon.kind == "exact" else "at most"
+        ease = "within" if horizon.sample_complexity <= PAPER_STEPS else "beyond"
+        yield (
+            f"[bold]Effective horizon {sign} {horizon.value:.2f}[/bold] of {result.horizon}: GORP finds an optimal "
+            f"policy in {steps(horizon.sample_complexity)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} "
+            "that the paper gave deep RL."
+        )
+    if min_k == 1:
+        yield "Acting greedily on the values of the exploration policy is optimal: rewards point the way."
+    elif min_k is not None:
+        yield f"It takes k = {min_k} steps of planning before acting greedily is optimal."
+
+
+def _at_k(entry: HorizonAtK) -> str:
+    bound = "no upper bound" if entry.upper_m is None else f"m ≤ {steps(entry.upper_m)}"
+    theorem = "does not apply" if entry.theorem_m is None else f"gives {steps(entry.theorem_m)}"
+    why = f" ({escape(entry.theorem_reason)})" if entry.theorem_reason else ""
+    exact = f"m = {steps(entry.exact_m)} exactly, " if entry.exact_m is not None else ""
+    return f"{exact}{bound}; Theorem 5.4 {theorem}{why}"
+
+
+def _bounds(result: Analysis) -> Parts:
+    yield "  bounds       timesteps to an optimal policy with chance 1/2 (bars: powers of ten)"
+    known = [bound.sample_complexity for bound in result.bounds.values() if bound.sample_complexity]
+    longest = max(map(math.log10, known), default=1.0) or 1.0
+    width = max(map(len, result.titles.values()))
+    for name, bound in sorted(result.bounds.items(), key=lambda item: _order(item[1].sample_complexity)):
+        needed = bound.sample_complexity
+        title = f"    {escape(f'{result.titles[name]:{width}}')} {steps(needed):>12}"
+        if needed is None:
+            yield f"{title} [dim]{escape(bound.reason or '')}[/dim]"
+        else:
+            yield f"{title} {bar(math.log10(max(1, needed)) / longest, _BAR_WIDTH)}"
+
+
+def _deciding(witness: Witness, image: Path | None) -> Parts:
+    saved = f", picture saved as {escape(str(image))}" if image else ""
+    yield (
+        f"  deciding state: {witness.state} at time {witness.time} (the paper counts from 1: {witness.time + 1}){saved}"
+    )
+    yield f"    Q of the exploration policy  {_values(witness.q_values)}"
+    yield f"    optimal Q                    {_values(witness.optimal_q_values)}"
+    if witness.margin is not None:
+        yield f"    margin over a mistake        {significant(witness.margin, 4)}"
+    elif witness.gap is not None:
+        yield f"    gap                          {significant(witness.gap, 4)}"
+
+
+def _intervals(path: Path, result: AnytimeAnalysis) -> Parts:
+    """What is certain about an unfinished table."""
+    unexplored = warned(f"{result.num_unexplored:,} not")
+    yield (
+        f"[bold]{escape(result.id or str(path))}[/bold]  {result.num_explored:,} states explored, {unexplored}, "
+        f"{numbers.counted(result.num_actions, 'action')}, horizon {result.horizon}"
+    )
+    low, high = result.reward_bounds
+    yield f"  intervals that hold whatever the unexplored states do, with rewards from {low:g} to {high:g}"
+    for name, interval in result.intervals.items():
+        yield f"    {name.replace('_', ' '):34} {_interval(interval)}"
+    yield "  timesteps to an optimal policy with chance 1/2"
+    for name, value in result.sample_complexity.items():
+        yield f"    {name.replace('_', ' '):34} {_steps_or_interval(value)}"
+
+
+def _row(result: Analysis) -> list[str]:
+    horizon = result.effective_horizon
+    return [
+        numbers.count(result.num_states),
+        str(result.num_actions),
+        str(result.horizon),
+        significant(result.optimal_return, 6),
+        numbers.count(result.solvability.min_k),
+        numbers.count(result.effective_planning_window.window),
+        numbers.decimal(horizon.value),
+        steps(horizon.m),
+        horizon.kind or numbers.MISSING,
+        *(steps(result.bounds[name].sample_complexity) for name in _STEP_COLUMNS),
+    ]
+
+
+def _interval_row(result: AnytimeAnalysis) -> list[str]:
+    shown = {name: _interval(interval) for name, interval in result.intervals.items()}
+    return [
+        shown["num_states"],
+        str(result.num_actions),
+        str(result.horizon),
+        *(shown[name] for name in ("optimal_return", "min_k", "epw", "effective_horizon")),
+        numbers.MISSING,
+        "interval",
+        *(_steps_or_interval(result.sample_complexity[name]) for name in _STEP_COLUMNS),
+    ]
+
+
+def _steps_or_interval(value: int | Interval | None) -> str:
+    return _interval(value) if isinstance(value, Interval) else steps(value)
+
+
+def _interval(interval: Interval) -> str:
+    if interval.high is None:
+        return f"at least {_figure(interval.low)}"
+    return f"{_figure(interval.low)} to {_figure(interval.high)}"
+
+
+def _figure(value: float) -> str:
+    return steps(int(value)) if value >= 0 and value == int(value) else significant(value, 4)
+
+
+def _values(values: tuple[float, ...]) -> str:
+    return "  ".join(significant(value, 4) for value in values)
+
+
+def _order(number: int | None) -> float:
+    return math.inf if number is None else math.log(max(1, number))

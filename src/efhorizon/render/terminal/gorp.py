@@ -1,0 +1,68 @@
+"""GORP on a table and on a live environment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.markup import escape
+
+from efhorizon.agents.live.gorp import LiveRun
+from efhorizon.agents.tabular.gorp_search import GorpSearch, Trial
+from efhorizon.agents.tabular.runs import Runs
+from efhorizon.mdp import TabularMDP
+from efhorizon.render import numbers
+from efhorizon.render.terminal.layout import Parts, warned
+
+
+def gorp_runs(name: str, mdp: TabularMDP, k: int, m: int | None, results: Runs, search: GorpSearch | None) -> Parts:
+    """Runs with a given m, or what a search for the smallest one found; `m` is None where it found none."""
+    yield (
+        f"[bold]{escape(name)}[/bold]  {numbers.counted(mdp.num_states, 'state')}, "
+        f"{numbers.counted(mdp.num_actions, 'action')}, horizon {mdp.horizon}"
+    )
+    share = f"{100 * results.success_rate:.1f}% of {results.num_runs:,} runs return an optimal policy"
+    if m is None and search is not None:
+        yield f"  GORP, k = {k}: no m up to {search.max_m:,} succeeds half the time ({share})"
+    else:
+        yield f"  GORP, k = {k}, m = {m:,}: {share}"
+    if 2 * results.num_optimal >= results.num_runs:
+        yield f"  sample complexity {results.timesteps:,} timesteps"
+    if search is not None:
+        low, high = (numbers.count(end) for end in (search.m_low, search.m_high))
+        where = low if low == high else f"between {low} and {high}"
+        yield f"  the smallest such m is {where} (95% confidence)"
+        if not search.is_monotone:
+            yield f"  {warned('some smaller m did better than a larger one: m may not be unique')}"
+    mean, best = float(results.returns.mean()), results.optimal_return
+    yield f"  mean return {numbers.significant(mean, 4)} of {numbers.significant(best, 6)}"
+
+
+def live_runs(results: Sequence[LiveRun]) -> Parts:
+    """One line for each seed."""
+    first = results[0]
+    yield (
+        f"[bold]{escape(first.settings.id)}[/bold]  {numbers.counted(first.num_actions, 'action')}, "
+        f"horizon {first.settings.horizon:,}, live"
+    )
+    yield f"  GORP, k = {first.settings.k}, m = {first.settings.m:,}"
+    for run in results:
+        yield (
+            f"  seed {run.settings.seed}: return {numbers.significant(run.total_reward, 6)} in "
+            f"{len(run.actions):,} steps; {run.timesteps:,} timesteps as the paper counts, "
+            f"{run.steps_played:,} really played"
+        )
+    if not all(run.is_complete for run in results):
+        yield f"  {warned('not finished: --max-steps ended it')}"
+
+
+def trial_line(trial: Trial) -> str:
+    """Where a search for m stands."""
+    return f"searching for m: {trial.num_optimal} of {trial.runs} runs succeed with m = {trial.m:,}"
+
+
+def live_line(run: LiveRun) -> str:
+    """Where a live run stands."""
+    return (
+        f"{run.settings.id}: {len(run.actions):,} of {run.settings.horizon:,} actions, "
+        f"return {run.total_reward:g}, {run.steps_played:,} steps"
+    )

@@ -1,0 +1,36 @@
+"""What all of these functions share: lines, tables, and the text of others inside markup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.table import Table
+
+Parts = Iterator[RenderableType]  # strings are lines of markup
+
+
+def table(*columns: str, left: int = 1) -> Table:
+    """A table without lines; all columns but the first ones are aligned to the right. Nothing is ever cut off."""
+    made = Table(box=None, pad_edge=False)
+    for place, title in enumerate(columns):
+        justify: Literal["left", "right"] = "left" if place < left else "right"
+        made.add_column(title, justify=justify, overflow="fold")
+    return made
+
+
+def heading(text: str) -> Parts:
+    """A title with an empty line above it."""
+    yield ""
+    yield f"[bold]{escape(text)}[/bold]"
+
+
+def warned(text: str) -> str:
+    return f"[yellow]{text}[/yellow]"
+
+
+def bar(share: float, width: int) -> str:
+    """A bar for a share of the longest one; never empty."""
+    return f"[cyan]{'█' * max(1, round(width * share))}[/cyan]"

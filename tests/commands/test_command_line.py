@@ -1,0 +1,341 @@
+"""What holds for every command: help, options, output through a pipe, completion, interruption."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from evaluation_data import published_file
+
+from efhorizon import TabularMDP, commands, examples
+from efhorizon.__main__ import main
+from efhorizon.agents.tabular.gorp_search import BUDGET, RUNS
+from efhorizon.commands import _arguments
+from efhorizon.commands._parser import command, parser, verbs
+from efhorizon.planning.problem import DEFAULT_MAX_K
+
+SOURCE = Path(commands.__file__).parents[1]
+GRIDWORLD = "MiniGrid-Empty-5x5-v0"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with tables: a gridworld, one with a long name, an unfinished one, an npz."""
+    pytest.importorskip("minigrid")
+    path = tmp_path_factory.mktemp("pipes")
+    assert main(["build", GRIDWORLD, "--out", str(path / "tables"), "--workers", "1", "--episodes", "1"]) == 0
+    part = TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True])
+    part.save(path / "tables" / "part")
+    examples.sparse_rewards(4).save(path / "tables" / f"sparse-{'x' * 60}")
+    examples.sparse_rewards(4).save(path / "tables" / "flat.npz")
+    published_file(path / "summary.csv")
+    return path
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(folder)
+    return folder
+
+
+# Help
+
+
+@pytest.mark.parametrize("verb", [None, *verbs()])
+def test_help_fits_80_columns_and_says_what_to_type(
+    verb: str | None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main([*([verb] if verb else []), "--help"])
+    text = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert max(map(len, text.splitlines())) <= 80
+    assert "efhorizon build freeway_10_fs30" in text if verb is None else "\nexample:\n  " in text
+
+
+@pytest.mark.parametrize("verb", verbs())
+def test_examples_can_be_typed(verb: str) -> None:
+    for line in command(verb).EXAMPLE.splitlines():
+        for part in line.removeprefix('eval "$(').removesuffix(')"').split("&&"):
+            name, *arguments = shlex.split(part)
+            assert name == "efhorizon"
+            assert parser().parse_args(arguments).verb in verbs()
+
+
+def test_every_command_is_listed_once_and_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2  # nothing was asked for: help, and the exit code of wrong usage
+    listed = re.findall(r"^  (\w+) +\S", capsys.readouterr().out.split("commands:")[1].split("options:")[0], re.M)
+    assert listed == verbs()
+    assert listed.index("list") < listed.index("build") < listed.index("analyze") < listed.index("report")
+
+
+def test_help_and_completion_load_nothing_heavy() -> None:
+    heavy = {"numba", "torch", "pandas", "scipy", "zarr", "rich", "jinja2", "pyarrow", "argcomplete", "http.server"}
+    program = "import sys; from efhorizon.__main__ import parser; parser(); print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not heavy.intersection(found.stdout.split())
+
+
+def test_a_command_is_one_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "greet.py").write_text(
+        'HELP, DESCRIPTION, EXAMPLE = "greet someone", "Greets.", "efhorizon greet Ada"\n'
+        "def add_arguments(parser): parser.add_argument('who')\n"
+        "def run(options): print('hello', options.who); return 0\n"
+    )
+    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+    assert verbs()[-1] == "greet"
+    assert main(["greet", "Ada"]) == 0
+    assert capsys.readouterr().out == "hello Ada\n"
+    sys.modules.pop("efhorizon.commands.greet")
+
+
+def test_python_m_efhorizon() -> None:
+    found = subprocess.run([sys.executable, "-m", "efhorizon", "--version"], capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("efhorizon ")
+
+
+# Options
+
+
+def test_defaults_are_those_of_the_library() -> None:
+    assert _arguments.MAX_K == DEFAULT_MAX_K
+    text = _parser_of("gorp").format_help()
+    assert f"default: {RUNS};" in text
+    assert f"{BUDGET:,}" in text
+
+
+def test_the_paper_s_budget_is_written_down_once() -> None:
+    written = re.compile(r"\b5_000_000\b|\b5,000,000\b|\b5e6\b")
+    found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if written.search(path.read_text())}
+    assert found == {"agents/deep/protocol.py", "bounds/exact_horizon.py"}  # the latter: lattice points
+
+
+def test_every_number_has_a_shared_type() -> None:
+    """No option takes a bare int or float, so that 1e5 and 200k are understood everywhere."""
+    for verb in verbs():
+        for action in _parser_of(verb)._actions:
+            assert action.type not in (int, float), (verb, action.dest)
+
+
+def _parser_of(verb: str) -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser()
+    command(verb).add_arguments(made)
+    return made
+
+
+@pytest.mark.parametrize("verb", ["verify", "show", "export", "analyze", "gorp", "train"])
+def test_a_table_is_a_name_or_a_path(verb: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    more = {
+        "verify": ["--episodes", "1"],
+        "export": [str(here / "again.npz")],
+        "analyze": ["--max-k", "1"],
+        "gorp": ["--runs", "5"],
+        "train": ["--algo", "gorp", "--settings", "k1", "--results", str(here / "results")],
+    }.get(verb, [])
+    assert main(["export", GRIDWORLD, "exported.npz"]) == 0
+    (here / "elsewhere").mkdir(exist_ok=True)
+    (here / "exported.npz").rename(here / "elsewhere" / f"{GRIDWORLD}.npz")
+    for given in (
+        [GRIDWORLD],
+        [f"tables/{GRIDWORLD}"],
+        [f"elsewhere/{GRIDWORLD}.npz"],
+        [GRIDWORLD, "--tables", "elsewhere"],
+    ):
+        assert main([verb, given[0], *more, *given[1:]]) == 0, capsys.readouterr().err
+    capsys.readouterr()
+    assert main([verb, "nothing", *more]) == 1
+    assert "nothing: no such table, and none of that name in tables/" in capsys.readouterr().err
+
+
+# Output through a pipe
+
+OUTPUTS: dict[str, list[list[str]]] = {
+    "list": [["list"]],
+    "build": [["build", GRIDWORLD, "--workers", "1", "--episodes", "1"]],
+    "verify": [["verify", GRIDWORLD, "--episodes", "1"]],
+    "show": [["show", f"sparse-{'x' * 60}"], ["show", GRIDWORLD, "--image", f"{'y' * 90}.png"]],
+    "export": [["export", GRIDWORLD, f"{'y' * 90}.npz"]],
+    "analyze": [
+        ["analyze", GRIDWORLD, "--max-k", "1"],
+        ["analyze", "part"],
+        ["analyze", GRIDWORLD, "flat", f"sparse-{'x' * 60}", "part", "--max-k", "1"],
+    ],
+    "gorp": [["gorp", GRIDWORLD]],
+    "train": [["train", GRIDWORLD, "--algo", "gorp", "--settings", "k1"]],
+    "study": [
+        ["study", GRIDWORLD, "pong_50_fs30", "MiniGrid-DoorKey-5x5-OpenDoorsPickupShaped-v0", "--forecast"],
+        ["study", GRIDWORLD, "--algos", "none", "--max-k", "1"],
+    ],
+    "evaluate": [["evaluate", "summary.csv", "--resamples", "50"]],
+    "report": [["report", "summary.csv", "--out", "site"]],
+    "completion": [["completion", "bash"]],
+}
+NOT_RUN = {"demo", "serve"}  # takes minutes, and prints what `study` does; runs until Ctrl-C, and prints an address
+
+
+def test_all_commands_are_piped() -> None:
+    assert {*OUTPUTS, *NOT_RUN} == set(verbs())
+
+
+@pytest.mark.parametrize("arguments", [arguments for each in OUTPUTS.values() for arguments in each], ids=" ".join)
+def test_piped_output_is_never_cut_off_or_wrapped(
+    arguments: list[str], here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if arguments[0] in ("study", "report"):
+        pytest.importorskip("jinja2")
+    shown = []
+    for settings in ({}, {"COLUMNS": "40"}, {"COLUMNS": "40", "FORCE_COLOR": "1"}):
+        for name in ("COLUMNS", "FORCE_COLOR"):
+            monkeypatch.delenv(name, raising=False)
+        for name, value in settings.items():
+            monkeypatch.setenv(name, value)
+        capsys.readouterr()
+        code, captured = main(arguments), capsys.readouterr()
+        assert code == 0, captured.err
+        shown.append([_without_changes(captured.out), _without_changes(captured.err)])
+    assert "…" not in str(shown)
+    assert shown[1][0] == shown[0][0]
+    assert shown[2][0] == shown[0][0]
+    assert shown[2][1] == shown[1][1]  # the first run may have had more to do
+
+
+def _without_changes(text: str) -> list[str]:
+    """Lines without colours, blanks and what differs from run to run: durations and rates."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    return [
+        re.sub(r"[\d.,]+ (ms|s|min|per second|kB|MB|GB)\b", "#", " ".join(line.split())) for line in plain.splitlines()
+    ]
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    for name in _arguments.environment_names():
+        assert re.search(rf"\s{re.escape(re.sub(r'_[0-9]+_fs', '_T_fs', name))}\s", out)
+    assert out.endswith("environments; build one with: efhorizon build NAME\n")
+
+
+def test_other_encodings_lose_no_more_than_a_sign(here: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    command_line = [sys.executable, "-m", "efhorizon", "analyze", "flat"]
+    result = subprocess.run(command_line, env=environment, capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "Effective horizon = " in result.stdout
+
+
+# Completion
+
+
+def completions(line: str, folder: Path) -> list[str]:
+    """What the shell is offered after a line, asked for as argcomplete's script for bash does."""
+    environment = {
+        **os.environ,
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\n",
+        "COMP_LINE": line,
+        "COMP_POINT": str(len(line)),
+        "COMP_TYPE": "9",
+    }
+    script = f"{shlex.quote(sys.executable)} -m efhorizon 8>&1 9>/dev/null >/dev/null"
+    result = subprocess.run(
+        ["bash", "-c", script], env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False
+    )
+    return [word.strip() for word in result.stdout.split("\n") if word.strip()]
+
+
+@pytest.mark.parametrize(
+    ("line", "some", "not_there"),
+    [
+        ("efhorizon ", ["build", "analyze", "completion"], "freeway_10_fs30"),
+        ("efhorizon an", ["analyze"], "build"),
+        ("efhorizon build freew", ["freeway_10_fs30", "freeway_200_fs30"], "pong_10_fs30"),
+        ("efhorizon build --max-", ["--max-states", "--max-minutes", "--max-memory"], "--merge"),
+        ("efhorizon analyze ", [GRIDWORLD, "flat"], "searches"),
+        ("efhorizon show fl", ["flat"], GRIDWORLD),
+        ("efhorizon train --tables elsewhere ", ["other"], "flat"),
+        ("efhorizon list --suite ", ["atari", "minigrid", "procgen"], "gymnasium"),
+        ("efhorizon study mini", ["minigrid"], "atari"),
+        ("efhorizon train x --algo ", ["dqn", "gorp", "ppo"], "paper"),
+    ],
+)
+def test_completion(line: str, some: list[str], not_there: str, folder: Path) -> None:
+    examples.sparse_rewards(3).save(folder / "elsewhere" / "other.npz")
+    found = completions(line, folder)
+    assert set(some) <= set(found)
+    assert not_there not in found
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert "efhorizon" in script
+    if shell == "bash":
+        subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+        registered = subprocess.run(
+            ["bash", "-c", f"{script}\ncomplete -p efhorizon"], capture_output=True, text=True, check=True
+        )
+        assert registered.stdout.strip().endswith("efhorizon")
+
+
+# Interruption
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where", "message"),
+    [
+        (["analyze", "flat"], "efhorizon.bounds.analysis.analyze", "interrupted"),
+        (["show", "flat"], "efhorizon.mdp.load", "interrupted"),
+        (["gorp", "flat"], "efhorizon.commands._gorp.learning_curve", None),
+        (
+            ["build", GRIDWORLD],
+            "efhorizon.build.pipeline.build",
+            "interrupted; the states found so far are kept, run the same command to go on",
+        ),
+        (
+            ["train", GRIDWORLD, "--algo", "gorp"],
+            "efhorizon.study.run.tasks",
+            "interrupted; finished runs are kept, run the same command to go on",
+        ),
+        (["study", GRIDWORLD, "--forecast"], "efhorizon.study.forecast.forecast", "interrupted"),
+        (
+            ["study", GRIDWORLD],
+            "efhorizon.commands._study.study",
+            "interrupted; what is done is kept, run the same command to go on",
+        ),
+        (
+            ["gorp", GRIDWORLD, "--live", "--m", "1", "--checkpoints", "saved"],
+            "efhorizon.commands._gorp.live_gorp",
+            "interrupted; checkpoints are kept, run the same command to go on",
+        ),
+        (["gorp", GRIDWORLD, "--live", "--m", "1"], "efhorizon.commands._gorp.live_gorp", "interrupted"),
+    ],
+)
+def test_an_interrupted_command_says_what_is_kept(
+    arguments: list[str],
+    where: str,
+    message: str | None,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    if message is None:
+        arguments, message = [*arguments, "--json"], "interrupted"
+    monkeypatch.setattr(where, interrupted)
+    assert main(arguments) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == f"efhorizon: {message}"
