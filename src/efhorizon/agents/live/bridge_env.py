@@ -21,9 +21,9 @@ _HEADER = struct.Struct("<II")  # steps taken, bytes of the frame stack
 class BridgeEnv(gymnasium.Env[Observation, np.int64]):
     """One entry of the catalogue, deterministic from reset: the seed changes nothing.
 
-    Observations: Atari the last four 84 x 84 grey frames [84, 84, 4], Procgen the 64 x 64 x 3 screen, MiniGrid the
-    fully observed grid and the mission as a flat vector. Rewards are the game's own points. The episode is truncated
-    at the horizon. `get_state` and `set_state` take out and put back everything, time and frame stack included.
+    Observations are what the entry's suite says: an image (perhaps several frames, the newest last) or a flat vector.
+    Rewards are the game's own points. The episode is truncated at the horizon. `get_state` and `set_state` take out and
+    put back everything, time and frame stack included.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 - Gymnasium declares it so
