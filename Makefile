@@ -21,6 +21,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 # The answer to the question of tests/test_behaviour.py: the source changed, what it computes did not.
 same-behaviour: install

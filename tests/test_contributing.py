@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,6 @@ def test_add_an_agent(tmp_path: Path) -> None:
     follow("Add an agent", tmp_path, python_path=tmp_path)
 
 
-@pytest.mark.skipif(find_spec("efhorizon.suites.suite") is None, reason="suites are no plugins yet")
 def test_add_a_suite(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     written("Add a suite", tmp_path)
@@ -83,9 +81,6 @@ def test_add_a_suite(tmp_path: Path) -> None:
     follow("Add a suite", tmp_path, python_path=tmp_path)
 
 
-@pytest.mark.skipif(
-    find_spec("efhorizon.commands._arguments") is None, reason="commands are not found by themselves yet"
-)
 def test_add_a_command(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     written("Add a command", tmp_path)
