@@ -33,7 +33,7 @@ from efhorizon.io.files import write_json, written_aside
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
-from efhorizon.planning.returns import NoLatticeError, return_laws
+from efhorizon.planning.returns import NoLatticeError
 from efhorizon.planning.sweeps import Witness
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names
@@ -42,7 +42,7 @@ from efhorizon.suites.drawing import picture
 FORMAT, FORMAT_VERSION = "efhorizon-analysis", 1
 MAX_BYTES = 64 << 20  # of an analysis file; the largest ones have a few hundred kilobytes
 MAX_BINS = 60  # of a histogram
-_MAX_LAW_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
+_MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
 
 def analysis_path(results: Path, name: str) -> Path:
@@ -268,25 +268,23 @@ def _deciding(
 
 
 def _histograms(given: Problem, witness: Witness) -> list[dict[str, list[float]] | None]:
-    """For each action the exact law of what exploring pays after the best k actions that begin with it, and they pay.
+    """For each action the exact distribution of what the best k actions that begin with it pay, and exploring after.
 
-    Its mean is Q^k. The best k actions are those whose law has the largest mean.
+    Its mean is Q^k. The best k actions are those with the largest mean.
     """
     try:
-        options = choices_at(given.timeline, given.optimal, np.array([witness.pair]), witness.k)
-        laws = return_laws(
-            given.timeline, options.group_ends, given.policy, gamma=given.gamma, max_points=_MAX_LAW_POINTS
-        )
+        options = choices_at(given, np.array([witness.pair]), witness.k)
+        after = given.return_distributions(options.group_ends, max_points=_MAX_LATTICE_POINTS)
     except (NoLatticeError, TooManySequencesError):
         return [None] * given.mdp.num_actions
     found = []
-    means = options.group_prefixes + laws.moments().mean
+    means = options.group_prefixes + after.moments().mean
     for action in range(given.mdp.num_actions):
         groups = options.arm_groups[options.arm_actions == action]
         best = int(groups[means[groups].argmax()])
-        least, mass = laws.law(best)
+        least, mass = after.of(best)
         positive = np.flatnonzero(mass)
-        found.append((float(laws.unit) * (int(options.group_prefixes[best]) + least + positive), mass[positive]))
+        found.append((float(after.unit) * (int(options.group_prefixes[best]) + least + positive), mass[positive]))
     low = min(float(returns[0]) for returns, _ in found)
     high = max(float(returns[-1]) for returns, _ in found)
     return [_histogram(returns, mass, low, high) for returns, mass in found]
