@@ -4,21 +4,16 @@ Each run has a random stream of its own, SplitMix64 with its own odd increment (
 holds its state and its increment, uint64 [2], so results do not depend on how runs are shared out among threads. A draw
 below n multiplies 32 random bits by n: each outcome's chance is off by less than 2^-32, far below what runs can show.
 
-Legend of the arrays of a task: S states, A actions, R distinct rewards.
-
-    transitions    int32 [S, A], -1 ends the episode
-    codes          unsigned [S, A], indices into units
-    units          int64 [R], rewards in reward units
-    distances      int32 [S], actions until a reward other than 0 can be had (1: with the next one)
-    probabilities  float64 [T or 1, S, A], the exploration policy; [0, 0, 0] for the uniform one
-
 A rollout is left once no reward can be had in the time that is left: its sum is known, and nobody looks at the rest.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numba import njit, prange
+
+from efhorizon.compiled import Floats, Integers, Words, compiled, compiled_parallel, prange
 
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S32, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
@@ -28,23 +23,33 @@ _FLOAT_UNIT = 2.0**-53
 NO_REWARD = 2**31 - 1  # the distance of states from which every reward is 0
 
 
-@njit(cache=True)
-def mixed(word):  # type: ignore[no-untyped-def]
+class TaskArrays(NamedTuple):
+    """A table and an exploration policy. S states, A actions, R distinct rewards."""
+
+    transitions: Integers  # int32 [S, A], -1 ends the episode
+    codes: Integers  # unsigned [S, A], indices into units
+    units: Integers  # int64 [R], rewards in reward units
+    distances: Integers  # int32 [S], actions until a reward other than 0 can be had (1: with the next one)
+    probabilities: Floats  # [T or 1, S, A], the exploration policy; [0, 0, 0] for the uniform one
+
+
+@compiled
+def mixed(word: Any) -> Any:
     """The output function of SplitMix64."""
     word = (word ^ (word >> _S30)) * _MIX_1
     word = (word ^ (word >> _S27)) * _MIX_2
     return word ^ (word >> _S31)
 
 
-@njit(cache=True)
-def drawn_below(words, limit):  # type: ignore[no-untyped-def]
+@compiled
+def drawn_below(words: Words, limit: int) -> Any:
     """A uniform integer in 0 .. limit - 1, for limits below 2^32."""
     words[0] += words[1]
     return np.int64(((mixed(words[0]) >> _S32) * np.uint64(limit)) >> _S32)
 
 
-@njit(cache=True)
-def compared(words, value, best, ties):  # type: ignore[no-untyped-def]
+@compiled
+def compared(words: Words, value: Any, best: Any, ties: int) -> tuple[bool, Any, int]:
     """Whether the next candidate takes the place of the best so far, then the best value and how many have it.
 
     Each of several equal candidates is the one kept in the end with the same chance. The first comes with `ties` 0.
@@ -56,11 +61,12 @@ def compared(words, value, best, ties):  # type: ignore[no-untyped-def]
     return False, best, ties
 
 
-@njit(cache=True)
-def drawn_action(words, time, state, num_actions, probabilities):  # type: ignore[no-untyped-def]
+@compiled
+def drawn_action(words: Words, time: int, state: int, num_actions: int, probabilities: Floats) -> int:
     """An action of the exploration policy; one with probability 0 is never drawn, however sums are rounded."""
     if not len(probabilities):
-        return drawn_below(words, num_actions)
+        any_action: int = drawn_below(words, num_actions)
+        return any_action
     row = probabilities[min(time, len(probabilities) - 1), state]
     words[0] += words[1]
     left = np.float64(mixed(words[0]) >> _S11) * _FLOAT_UNIT
@@ -74,8 +80,8 @@ def drawn_action(words, time, state, num_actions, probabilities):  # type: ignor
     return last
 
 
-@njit(cache=True)
-def rollouts(words, count, start, time, horizon, task):  # type: ignore[no-untyped-def]
+@compiled
+def rollouts(words: Words, count: int, start: int, time: int, horizon: int, task: TaskArrays) -> tuple[int, int]:
     """The sum of the returns of `count` rollouts from a state, and the steps that they took."""
     transitions, codes, units, distances, probabilities = task
     if start < 0 or distances[start] > horizon - time:
@@ -94,8 +100,11 @@ def rollouts(words, count, start, time, horizon, task):  # type: ignore[no-untyp
     return total, steps
 
 
-@njit(cache=True)
-def _uniform_rollouts(words, count, start, time, transitions, codes, units, distances):  # type: ignore[no-untyped-def]
+@compiled
+def _uniform_rollouts(
+    words: Words, count: int, start: int, time: int, transitions: Integers, codes: Integers, units: Integers,
+    distances: Integers,
+) -> tuple[int, int]:  # fmt: skip
     """Two rollouts side by side, so that neither waits for the other's memory; one word gives an action to each."""
     num_actions = np.uint64(transitions.shape[1])
     word, increment = words[0], words[1]
@@ -134,8 +143,10 @@ def _uniform_rollouts(words, count, start, time, transitions, codes, units, dist
     return total, steps + (time - left_0) + (time - left_1)
 
 
-@njit(cache=True)
-def walked(start, sequence, length, transitions, codes, units):  # type: ignore[no-untyped-def]
+@compiled
+def walked(
+    start: int, sequence: int, length: int, transitions: Integers, codes: Integers, units: Integers
+) -> tuple[int, int]:
     """Where a sequence of actions leads (-1: the episode ended) and what it pays.
 
     A sequence is a number in base A, its first action the highest digit; actions after the end have no effect.
@@ -153,8 +164,8 @@ def walked(start, sequence, length, transitions, codes, units):  # type: ignore[
     return state, total
 
 
-@njit(cache=True)
-def shorten_distances(transitions, codes, units, distances):  # type: ignore[no-untyped-def]
+@compiled
+def shorten_distances(transitions: Integers, codes: Integers, units: Integers, distances: Integers) -> bool:
     """One sweep of distances[s] = 1 + min_a distances[f(s, a)]; whether anything changed."""
     changed = False
     for state in range(transitions.shape[0] - 1, -1, -1):  # successors mostly have higher numbers
@@ -172,8 +183,8 @@ def shorten_distances(transitions, codes, units, distances):  # type: ignore[no-
     return changed
 
 
-@njit(cache=True)
-def play(actions, transitions, codes, units):  # type: ignore[no-untyped-def]
+@compiled
+def play(actions: Integers, transitions: Integers, codes: Integers, units: Integers) -> int:
     """The return of one action sequence [T]; actions after the end of the episode become -1."""
     state, total = 0, 0
     for time in range(len(actions)):
@@ -186,8 +197,8 @@ def play(actions, transitions, codes, units):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, parallel=True)
-def play_all(actions, transitions, codes, units, returns):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def play_all(actions: Integers, transitions: Integers, codes: Integers, units: Integers, returns: Integers) -> None:
     """`play` for each run: actions [N, T], returns [N]."""
     for run in prange(len(actions)):
         returns[run] = play(actions[run], transitions, codes, units)
