@@ -37,7 +37,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = given.parse_args(arguments)
         chosen = command(options.verb)
         kept = getattr(chosen, "kept", lambda _: "")(options)
-        return chosen.run(options)
+        code = chosen.run(options)
+        sys.stdout.flush()  # here, where a reader that has gone is no surprise
+        return code
     except (UsageError, UnknownNameError) as error:
         return _failed(error, _exit.USAGE)
     except EfhorizonError as error:

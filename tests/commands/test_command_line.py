@@ -227,6 +227,14 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert out.endswith("environments; build one with: efhorizon build NAME\n")
 
 
+@pytest.mark.parametrize("more", ["", " --json"])
+def test_a_reader_may_stop_early(more: str) -> None:
+    script = f"set -o pipefail; {shlex.quote(sys.executable)} -m efhorizon list{more} | head -1"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.count("\n") == 1
+
+
 def test_other_encodings_lose_no_more_than_a_sign(here: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command_line = [sys.executable, "-m", "efhorizon", "analyze", "flat"]
