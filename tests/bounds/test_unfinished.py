@@ -12,10 +12,10 @@ from brute_force import Exact
 from planning.test_sweeps import random_table
 
 from efhorizon import TabularMDP
-from efhorizon.__main__ import main
 from efhorizon.bounds import examples
 from efhorizon.bounds.analysis import Analysis, analyze
 from efhorizon.bounds.unfinished import AnytimeAnalysis, Interval, InvalidRewardBoundsError
+from efhorizon.commands import main
 
 
 def hidden(mdp: TabularMDP, unexplored: list[int]) -> TabularMDP:

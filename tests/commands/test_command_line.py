@@ -16,9 +16,8 @@ import pytest
 from evaluation_data import published_file
 
 from efhorizon import TabularMDP, commands, examples
-from efhorizon.__main__ import main
 from efhorizon.agents.tabular.gorp_search import BUDGET, RUNS
-from efhorizon.commands import _arguments
+from efhorizon.commands import _arguments, main
 from efhorizon.commands._parser import command, parser, verbs
 from efhorizon.planning.problem import DEFAULT_MAX_K
 
@@ -80,7 +79,7 @@ def test_every_command_is_listed_once_and_in_order(capsys: pytest.CaptureFixture
 
 def test_help_and_completion_load_nothing_heavy() -> None:
     heavy = {"numba", "torch", "pandas", "scipy", "zarr", "rich", "jinja2", "pyarrow", "argcomplete", "http.server"}
-    program = "import sys; from efhorizon.__main__ import parser; parser(); print(*sys.modules)"
+    program = "import sys; from efhorizon.commands._parser import parser; parser(); print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not heavy.intersection(found.stdout.split())
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from efhorizon import MissingExtraError
-from efhorizon.__main__ import main
+from efhorizon.commands import main
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data
 from efhorizon.study import stages as study
