@@ -94,7 +94,7 @@ class Version:
         for name in case.writes:
             shutil.rmtree(self._folder / name, ignore_errors=True)
         program = "import sys; from importlib import import_module; from importlib.util import find_spec; " + (
-            "place = 'efhorizon.cli' if find_spec('efhorizon.cli') else 'efhorizon.__main__'; "
+            "place = 'efhorizon.cli' if find_spec('efhorizon.cli') else 'efhorizon.commands'; "
             "sys.exit(import_module(place).main())"
         )
         words = [sys.executable, "-c", program, *case.command.split()]

@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from efhorizon import MissingExtraError
-from efhorizon.__main__ import main
+from efhorizon.commands import main
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data, write_export
 from efhorizon.study import stages as study

@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from efhorizon import UnknownNameError, catalog
-from efhorizon.__main__ import main
 from efhorizon.agents.tabular.gorp_search import BUDGET
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import catalogue_target
 from efhorizon.commands import demo as demonstration
+from efhorizon.commands import main
 from efhorizon.study import rates as _rates
 from efhorizon.study import stages as study
 from efhorizon.study import sweep
