@@ -25,11 +25,11 @@ from efhorizon.study import rates as _rates
 from efhorizon.study import stages as study
 from efhorizon.study import sweep
 from efhorizon.study.forecast import Span, forecast, largest
-from efhorizon.study.plan import Plan, RunPlan, environment_names
+from efhorizon.study.plan import Plan, environment_names
 from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
 from efhorizon.study.results import Results
 from efhorizon.study.sizes import Size, known_size, search_state
-from efhorizon.study.tasks import RunTask
+from efhorizon.study.tasks import RunPlan, RunTask
 from efhorizon.suites import minigrid, registry
 
 pytest.importorskip("minigrid")
