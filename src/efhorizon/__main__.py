@@ -43,15 +43,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EfhorizonError as error:
         return _failed(error, _exit.ERROR)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough, as in `| head`
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the reader has closed the pipe, as `| head` does
         return _exit.DONE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _failed(f"{where}{error.strerror or error}", _exit.ERROR)
     except MemoryError:
-        return _failed("; ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
+        return _failed(": ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
     except KeyboardInterrupt:
-        return _failed("; ".join(filter(None, ("interrupted", kept))), _exit.INTERRUPTED)
+        return _failed(": ".join(filter(None, ("interrupted", kept))), _exit.INTERRUPTED)
 
 
 def _failed(message: object, code: int) -> int:

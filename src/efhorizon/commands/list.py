@@ -11,8 +11,8 @@ from efhorizon.commands import _arguments, _exit
 HELP = "list the environments that can be built by name"
 DESCRIPTION = """\
 Lists the environments of the catalogue: the BRIDGE dataset (Atari, Procgen and
-MiniGrid) and the suites of other packages. T in a name stands for one of the horizons in its row. Other
-environments are built with `efhorizon build --env`.
+MiniGrid) and the suites of other packages. T in a name stands for one of the
+horizons in its row. Other environments are built with `efhorizon build --env`.
 """
 EXAMPLE = "efhorizon list --suite minigrid"
 

@@ -52,13 +52,13 @@ from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import picture
 
 MAX_BINS = 60  # of a histogram
-_MAX_LAW_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
+_MAX_POINTS = 1 << 22  # of a distribution of returns; a histogram of more is left out
 
 CompleteAnalysis = AnalysisRecord[CompleteFigures]
 
 
 def is_whole(results: Results, name: str) -> bool:
-    """Whether an analysis is there with all its pictures; one that an export brought has none."""
+    """Whether an analysis is there with all its pictures; one from an export has none."""
     try:
         return _has_pictures(results, results.analysis(name))
     except StoreError:
@@ -94,7 +94,7 @@ def write_analysis(
 def analysis_record(
     mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, build_seconds: float | None = None
 ) -> tuple[CompleteAnalysis, dict[str, bytes]]:
-    """All there is to say about a table, and its pictures by name."""
+    """Everything there is to say about a table, and its pictures by name."""
     if not mdp.is_complete:
         raise InvalidTableError(f"{_name(mdp)}: the table is unfinished; a study needs complete ones")
     began = time.monotonic()
@@ -151,7 +151,7 @@ def _figures(analysis: Analysis) -> CompleteFigures:
 def _name(mdp: TabularMDP) -> str:
     name = mdp.metadata.get("id")
     if not isinstance(name, str) or not name or Path(name).name != name:
-        raise InvalidTableError(f"the table's name is {name!r}: nothing that a file can be called")
+        raise InvalidTableError(f"the table's name {name!r} cannot be the name of a file")
     return name
 
 
@@ -180,7 +180,7 @@ def _is_made_from(analysis: AnyAnalysis, inputs: AnalysisProvenance) -> bool:
 
 
 def _bound_digest(bound: Bound) -> str | None:
-    """What a bound of the user's own does; None where its source is not known, so nobody can tell if it changed."""
+    """A version of a user's bound; None if its source is unknown, so that changes would go unnoticed."""
     module = bound.function.__module__
     if module.startswith("efhorizon."):
         return "built in"
@@ -195,7 +195,7 @@ def _has_pictures(results: Results, analysis: AnyAnalysis) -> bool:
 
 
 def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis) -> dict[str, bytes] | None:
-    """The pictures of an analysis, from its table; None where they would not be those that it names."""
+    """The pictures of an analysis, drawn from its table; None if they would not be the ones that it names."""
     pictures: dict[str, bytes] = {}
     if _drawn(mdp, 0, "start", pictures) != analysis.start_picture:
         return None
@@ -208,13 +208,13 @@ def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis) -> dict[str, by
 
 
 def _drawn(mdp: TabularMDP, state: int, kind: str, pictures: dict[str, bytes]) -> str | None:
-    """Draw a state, and say under which name; None where the table has nothing that can be drawn."""
+    """Draw a state and return the picture's name; None if the table has nothing that can be drawn."""
     if mdp.screens is None:
         return None
     try:
         image = shrunk(picture(mdp, state), max_width=2 * 160)
     except EfhorizonError:
-        return None  # an observation that is no picture, or a suite that is not installed
+        return None  # an observation that is not a picture, or a suite that is not installed
     name = f"pictures/{_name(mdp)}-{kind}.png"
     pictures[name] = encoded_png(image)
     return name
@@ -276,9 +276,7 @@ def _histograms(given: Problem, witness: Witness) -> list[ReturnHistogram | None
     """
     try:
         options = choices_at(given.timeline, given.optimal, np.array([witness.pair]), witness.k)
-        laws = return_laws(
-            given.timeline, options.group_ends, given.policy, gamma=given.gamma, max_points=_MAX_LAW_POINTS
-        )
+        laws = return_laws(given.timeline, options.group_ends, given.policy, gamma=given.gamma, max_points=_MAX_POINTS)
     except (NoLatticeError, TooManySequencesError):
         return [None] * given.mdp.num_actions
     found = []

@@ -23,7 +23,7 @@ ALL = "all"  # every suite
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is run of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
+    """The runs of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
 
     algorithm: sweep.Algorithm
     settings: str = sweep.PAPER
@@ -62,8 +62,8 @@ class Plan:
         return self.out / "tables"
 
     def targets(self) -> list[Target]:
-        """What is to be built: horizons of one game behind each other, the shortest first, as each search continues
-        the last."""
+        """What is to be built. Horizons of one game are grouped, the shortest first, as each search continues the
+        previous one."""
         found = [catalogue_target(name) for name in self.names]
         first = {target.search_name: place for place, target in reversed(list(enumerate(found)))}
         return sorted(found, key=lambda target: (first[target.search_name], target.horizon))

@@ -1,7 +1,7 @@
 """PPO with an MLP, for tables with flat observations: environments and learner in one compiled loop.
 
 A thread takes a seed. Parameters are fixed during a rollout, so the network sees every observation of it once. Samples
-of a minibatch that show the same are passed through the network as one: rollouts often come by the same states.
+of a minibatch that show the same are passed through the network as one: rollouts often visit the same states.
 
 Legend: B seeds, N environments, T steps of a rollout, A actions, M samples of a minibatch, D distinct observations in
 it, U observations of the table, G columns of one, n parameters.
@@ -41,7 +41,7 @@ from efhorizon.agents.streams import drawn_below, streams
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
-_STEPS_A_CALL = 10_240  # timesteps between looks at the results: about one evaluation
+_STEPS_A_CALL = 10_240  # timesteps between two reports: about one evaluation
 _BITS = 2**31
 _TINY = np.float32(1e-8)  # Stable-Baselines3's guard where advantages are normalised
 
@@ -271,7 +271,7 @@ def drawn(logits, words):  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _meet(observations, now, mine, game, room):  # type: ignore[no-untyped-def]
-    """See to it that the outputs of these observations, no more than there is room for, are those of rollout `now`."""
+    """Make sure that the outputs of these observations, at most a room full, are those of rollout `now`."""
     met, count = mine.places[0], 0
     unknown = np.empty(len(observations), np.int32)
     for observation in observations:

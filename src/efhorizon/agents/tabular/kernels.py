@@ -10,7 +10,7 @@ Legend of the arrays of a task: S states, A actions, R distinct rewards.
     distances      int32 [S], actions until a reward other than 0 can be had (1: with the next one)
     probabilities  float64 [T or 1, S, A], the exploration policy; [0, 0, 0] for the uniform one
 
-A rollout is left once no reward can be had in the time that is left: its sum is known, and nobody looks at the rest.
+A rollout stops once no reward can be had in the time that is left: its sum is known, and the rest does not matter.
 """
 
 from __future__ import annotations
