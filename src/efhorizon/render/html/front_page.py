@@ -115,7 +115,7 @@ def front_page(
 
 def facts(tables: Tables) -> list[Fact]:
     counts = tables.counts
-    found = [Fact("MDPs", str(counts.num_mdps), paper=str(counts.published_num_mdps))]
+    found = [Fact("MDPs compared", str(counts.num_mdps), paper=str(counts.published_num_mdps))]
     for algorithm in DEEP_RL:
         run = counts.num_run[algorithm]
         solved = f"{counts.num_solved[algorithm]} of {run}" if run else "not run"

@@ -143,7 +143,7 @@ def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:
         Fact("states", _states(num_states), merged_from, paper.get("num_states")),
         Fact("optimal return", figure(optimal_return)),
         Fact("return of random play", figure(exploration_return)),
-        Fact("probability that a random episode is optimal", figure(probability)),
+        Fact("chance that a random episode is optimal", figure(probability)),
         *(_practice_fact(entry, algorithm, paper) for algorithm in ALGORITHMS),
     ]
 
