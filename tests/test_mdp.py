@@ -45,8 +45,8 @@ def test_bad_tables_are_refused(transitions: object, rewards: object, horizon: o
 @pytest.mark.parametrize(
     ("screens", "mapping", "message"),
     [
-        (np.zeros((1, 2, 2, 3), np.uint8), None, "go together"),
-        (None, [0], "go together"),
+        (np.zeros((1, 2, 2, 3), np.uint8), None, "must both be"),
+        (None, [0], "must both be"),
         (np.zeros((1, 2, 2), np.uint8), [0], "screens must be"),
         (np.zeros((1, 2, 2, 3), np.float32), [0], "screens must be"),
         (np.zeros((1, 2, 2, 3), np.uint8), [1], "outside"),

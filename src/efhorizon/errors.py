@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class EfhorizonError(Exception):
-    """Base of every error that a user can cause or mend."""
+    """Base of every error that a user can cause or fix."""
 
 
 class InvalidTableError(EfhorizonError, ValueError):

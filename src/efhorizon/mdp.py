@@ -48,7 +48,7 @@ class StateSequence(Protocol):
 class TabularMDP:
     """A frozen, validated table.
 
-    Rewards are kept as codes into a short table of values: one byte a pair instead of eight. `rewards` gives the
+    Rewards are kept as codes into a short table of values: one byte per pair instead of eight. `rewards` gives the
     values. Screens and raw states are optional, and may be read from disk as they are asked for.
 
     >>> mdp = TabularMDP(transitions=[[0, -1]], rewards=[[0.0, 1.0]], horizon=5)
@@ -197,7 +197,7 @@ _ROWS_A_BLOCK = 1 << 16
 
 
 def _read_only(array: Any) -> Any:
-    """A view that cannot be written, whoever holds the array below it."""
+    """A read-only view, even if somebody can write to the array below it."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -249,7 +249,7 @@ def _checked_screens(
     if screens is None and screen_mapping is None:
         return None
     if screens is None or screen_mapping is None:
-        raise InvalidTableError("screens and screen_mapping go together: one of them is missing")
+        raise InvalidTableError("screens and screen_mapping must both be given; one of them is missing")
     if len(screens.shape) != 4 or screens.dtype != np.uint8:
         raise InvalidTableError(f"screens must be uint8 [N, H, W, C], got {screens.dtype} {tuple(screens.shape)}")
     mapping = np.asarray(screen_mapping)
@@ -270,7 +270,7 @@ def _checked_marks(unexplored: ArrayLike | None, num_states: int) -> NDArray[np.
 
 
 def _owned(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
-    """A contiguous array of this type that nobody can change: what is frozen already is shared, the rest copied."""
+    """A contiguous read-only array of this type: shared if it is frozen already, else copied."""
     owner = array if array.base is None else array.base
     frozen = isinstance(owner, np.ndarray) and not owner.flags.writeable and not array.flags.writeable
     if not (frozen and array.dtype == dtype and array.flags.c_contiguous):

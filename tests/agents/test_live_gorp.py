@@ -164,7 +164,7 @@ def test_bad_environments() -> None:
         live_environment(WalkSimulator(), horizon=0)
     with pytest.raises(EfhorizonError, match="horizon must be at least 1, got 0"):
         live_environment("freeway_0_fs4")
-    with pytest.raises(EfhorizonError, match="no horizon of its own"):
+    with pytest.raises(EfhorizonError, match="has no horizon; give one"):
         live_environment(WalkSimulator())
     with pytest.raises(EfhorizonError, match=r"k = 9: 3\^9 action sequences within 5 steps"):
         live_gorp(live_environment(WalkSimulator(), horizon=5), k=9, m=1)

@@ -310,23 +310,23 @@ def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> N
         (
             ["build", GRIDWORLD],
             "efhorizon.build.pipeline.build",
-            "interrupted; the states found so far are kept, run the same command to go on",
+            "interrupted: the states found so far are kept; run the same command to continue",
         ),
         (
             ["train", GRIDWORLD, "--algo", "gorp"],
             "efhorizon.study.tasks.tasks",
-            "interrupted; finished runs are kept, run the same command to go on",
+            "interrupted: finished runs are kept; run the same command to continue",
         ),
         (["study", GRIDWORLD, "--forecast"], "efhorizon.study.forecast.forecast", "interrupted"),
         (
             ["study", GRIDWORLD],
             "efhorizon.commands._study.study",
-            "interrupted; what is done is kept, run the same command to go on",
+            "interrupted: what is done is kept; run the same command to continue",
         ),
         (
             ["gorp", GRIDWORLD, "--live", "--m", "1", "--checkpoints", "saved"],
             "efhorizon.commands._gorp.live_gorp",
-            "interrupted; checkpoints are kept, run the same command to go on",
+            "interrupted: checkpoints are kept; run the same command to continue",
         ),
         (["gorp", GRIDWORLD, "--live", "--m", "1"], "efhorizon.commands._gorp.live_gorp", "interrupted"),
     ],

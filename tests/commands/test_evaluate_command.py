@@ -52,7 +52,7 @@ def test_a_study_of_one_mdp_and_its_notes(tmp_path: Path, capsys: pytest.Capture
     assert "a[bold]" in out  # a name is never taken for a style
     assert "no intervals: 1 game is too few to resample" in out
     assert "no correlation: fewer than two MDPs were solved" in out
-    assert "PPO: a run had 200,000 timesteps, the paper's 5,000,000" in out
+    assert "PPO: runs had 200,000 timesteps (the paper's: 5,000,000)" in out
     assert "1 row of MDPs (or of starts) without a complete analysis: left out" in out
 
 

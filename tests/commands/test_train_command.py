@@ -50,7 +50,7 @@ def test_rows_are_made_once_and_summed_up(tables: Path, tmp_path: Path, capsys: 
     assert train(tables, tmp_path / "r", *arguments, "--seeds", "1") == 0
     captured = capsys.readouterr()
     assert json.loads(captured.out) == first
-    assert "1 of 1 rows are there already" in captured.err
+    assert "1 of 1 rows are already there" in captured.err
 
 
 def test_gorp_leaves_rows_too(tables: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,7 +64,7 @@ def test_gorp_leaves_rows_too(tables: Path, tmp_path: Path, capsys: pytest.Captu
     assert row.protocol.max_steps == 100_000_000  # its own budget: --steps is about PPO and DQN
     assert row.hyperparameters == {"k": 1}
     assert train(tables, tmp_path / "r", *arguments, "--steps", "7") == 0
-    assert "1 of 1 rows are there already" in capsys.readouterr().err
+    assert "1 of 1 rows are already there" in capsys.readouterr().err
 
 
 def test_gorp_runs_with_any_k_that_is_named(tables: Path, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_an_exploration_policy_makes_other_rows(
     capsys.readouterr()
     for name, is_new in (("forward", True), ("turning", True), ("equal", False), ("forward", False)):
         assert train(tables, tmp_path / "r", *arguments, "--exploration-policy", str(tmp_path / f"{name}.npy")) == 0
-        assert ("1 of 1 rows are there already" in capsys.readouterr().err) != is_new  # equal shares: as without
+        assert ("1 of 1 rows are already there" in capsys.readouterr().err) != is_new  # equal shares: as without
     rows = {row.setting: row for row in Results(tmp_path / "r").rows()}
     assert len(rows) == len(list(Results(tmp_path / "r").rows())) == 3
     policies = {setting: row.hyperparameters.get("exploration_policy") for setting, row in rows.items()}

@@ -186,4 +186,4 @@ def test_other_budgets_than_the_papers_are_noted() -> None:
     assert bound_table(studied, "ppo", {}, num_resamples=RESAMPLES).notes == ()
     short = [summary("c", sample_complexities={"ppo": INF}, budgets={"ppo": 2e5})]
     (note,) = bound_table([*studied, *short], "ppo", {}, num_resamples=RESAMPLES).notes
-    assert "between 200,000 and 5,000,000 timesteps, the paper's 5,000,000" in note
+    assert "between 200,000 and 5,000,000 timesteps (the paper's: 5,000,000)" in note

@@ -62,10 +62,10 @@ def test_no_interval_has_a_reason() -> None:
     few = estimate(CORRELATION, given, np.ones(10), 4)
     assert (few.value, few.low, few.interval_reason) == (1.0, None, "4 games are too few to resample")
     undefined = estimate(CORRELATION, given, np.array([1.0, np.nan, np.nan]), 9)
-    assert (undefined.low, undefined.interval_reason) == (None, "defined in 1 of 3 resamples only")
+    assert (undefined.low, undefined.interval_reason) == (None, "defined in only 1 of 3 resamples")
     nothing = estimate(AUROC, given, np.ones(10), 9)
     assert (nothing.value, nothing.low) == (None, None)
-    assert nothing.reason == "all MDPs were solved: there is nothing to tell apart"
+    assert nothing.reason == "all MDPs were solved, so there is nothing to separate"
 
 
 def test_intervals_cover(rng: np.random.Generator) -> None:

@@ -97,7 +97,7 @@ def test_what_had_another_budget_may_have_fewer_seeds() -> None:
 
 def test_rows_of_another_table_or_of_no_analysis_are_left_out() -> None:
     stale = row("a", provenance={"table_fingerprint": "f0"})
-    assert selected([stale]) == ([], ("1 row made on another table than the one analyzed: left out",))
+    assert selected([stale]) == ([], ("1 row made on a table other than the one analyzed: left out",))
     assert selected([stale], a=None)[0] == [stale]  # the analysis does not say
     found, (note,) = selected([row("b"), row("b", seed=1)])
     assert (found, note) == ([], "2 rows of MDPs (or of starts) without a complete analysis: left out")
@@ -106,11 +106,11 @@ def test_rows_of_another_table_or_of_no_analysis_are_left_out() -> None:
 def test_the_table_backend_goes_first() -> None:
     table, reference = row("a"), row("a", backend="sb3", sample_complexity=1)
     found, (note,) = selected([table, reference])
-    assert (found, note) == ([table], "1 row by Stable-Baselines3, left out since there are rows on the table too")
+    assert (found, note) == ([table], "1 row by Stable-Baselines3: left out because there are rows on the table too")
     dqn = row("a", "dqn", backend="sb3")
     found, (note,) = selected([table, dqn])
     assert found == [dqn, table]
-    assert note == "1 row by Stable-Baselines3, since there are no others"
+    assert note == "1 row by Stable-Baselines3: used because there are no others"
 
 
 def test_runs_from_a_given_start_are_of_another_mdp() -> None:

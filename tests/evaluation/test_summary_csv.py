@@ -123,8 +123,11 @@ def test_games_by_name(name: str, game: str) -> None:
         (b"", "no column mdp_name, horizon, num_actions, num_states_consolidated"),
         (b"a,b\n1,2\n", "no column mdp_name"),
         (b"\xff\xfe\x00", "not text in UTF-8"),
-        (b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,2\n", "line 2 has not the 4 fields of the header"),
-        (b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,2,3,4\n", "line 2 has not the 4 fields"),
+        (
+            b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,2\n",
+            "line 2 does not have the 4 fields of the header",
+        ),
+        (b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,2,3,4\n", "line 2 does not have the 4 fields"),
         (
             b"mdp_name,horizon,num_actions,num_states_consolidated\na,x,2,3\n",
             "line 2: horizon must be a number, not 'x'",
@@ -133,7 +136,7 @@ def test_games_by_name(name: str, game: str) -> None:
         (b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,0,3\n", "num_actions must be a whole number"),
         (b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,inf,3\n", "num_actions must be a whole number"),
         (b"mdp_name,horizon,num_actions,num_states_consolidated\n,1,2,3\n", "line 2: mdp_name is empty"),
-        (b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,2,3\na,1,2,3\n", "a comes twice"),
+        (b"mdp_name,horizon,num_actions,num_states_consolidated\na,1,2,3\na,1,2,3\n", "a appears twice"),
         (
             b"mdp_name,horizon,num_actions,num_states_consolidated,sample_complexity_ppo\na,1,2,3,-5\n",
             "sample_complexity_ppo must be positive, not '-5'",

@@ -114,6 +114,6 @@ def test_an_unfinished_table_keeps_its_marks_and_is_no_published_file(tmp_path: 
     assert not loaded.is_complete
     assert loaded.unexplored is not None
     assert loaded.unexplored.tolist() == [False, True]
-    with pytest.raises(StoreError, match="not explored"):
+    with pytest.raises(StoreError, match="unexplored states"):
         save(mdp, tmp_path / "table.npz")
     assert TabularMDP([[0, 0]], [[0, 0]], 3, unexplored=[False]).is_complete

@@ -174,7 +174,7 @@ def test_a_page_of_an_mdp(browser: Any, report: WrittenReport) -> None:
         assert page.locator("[data-part='why']").inner_text().startswith("The effective horizon is")
         start = page.locator("img.screen").first
         assert start.evaluate("image => image.complete && image.naturalWidth") == 64
-        assert page.locator("table.laws .chart").count() >= 2
+        assert page.locator("table.returns .chart").count() >= 2
         assert page.locator("svg.chart .curve.algorithm-ppo").count() == 2  # in the legend and in the chart
 
 

@@ -50,17 +50,18 @@ def test_why_freeway_is_as_hard_as_it_is(content: dict[str, Any]) -> None:
     verdict, planning, gap, episodes, chance = why_hard(read(content))
     assert verdict == (
         "The effective horizon is 3.63 of 10: GORP with k = 1 and m = 18 finds an optimal policy in 5,400 timesteps, "
-        "within the 5M that the paper gave deep RL."
+        "within the 5M that the paper gave PPO and DQN."
     )
     assert planning.startswith("Acting greedily on the values of random play is optimal")
     assert gap == (
-        "In the deciding state, at time 2, “UP” is worth 0.0182 under random play, against 0.00442 for “NOOP, DOWN”. "
-        "There every action is still optimal: Theorem 5.4 counts the gap, but a wrong choice would cost nothing."
+        "In the deciding state, at time 2, “UP” is worth 0.0182 under random play, compared with 0.00442 for "
+        "“NOOP, DOWN”. Every action is still optimal there: Theorem 5.4 counts the gap, but a wrong choice costs "
+        "nothing."
     )
     assert episodes == (
-        "An average over 18 episodes of each action is enough for GORP to choose rightly all the way, half of the time."
+        "Averaging 18 episodes for each action is enough for GORP to get every choice right at least half the time."
     )
-    assert chance == "A random episode is optimal with chance 0.00903."
+    assert chance == "A random episode is optimal with probability 0.00903."
 
 
 def test_a_gap_too_small_for_three_digits(content: dict[str, Any]) -> None:
@@ -76,7 +77,7 @@ def test_a_harmless_state_where_theorem_5_4_says_nothing(content: dict[str, Any]
     for entry in content["analysis"]["effective_horizon"]["by_k"].values():
         entry |= {"theorem_m": None, "theorem_reason": "Theorem 5.4 needs nonnegative rewards"}
     gap = next(sentence for sentence in why_hard(read(content)) if "deciding" in sentence)
-    assert gap.endswith("every action is still optimal there, so a wrong choice would cost nothing.")
+    assert gap.endswith("every action is still optimal there, so a wrong choice costs nothing.")
     assert "Theorem" not in gap
 
 
@@ -84,13 +85,13 @@ def test_what_an_action_is_worth_with_planning(content: dict[str, Any]) -> None:
     for k, play in ((2, "if the best action follows"), (3, "if the 2 best actions follow")):
         content["deciding"]["k"] = k
         gap = next(sentence for sentence in why_hard(read(content)) if "deciding" in sentence)
-        assert f"“UP” is worth 0.0182 {play} and random play after that, against 0.00442 for" in gap
+        assert f"“UP” is worth 0.0182 {play} and random play after that, compared with 0.00442 for" in gap
 
 
 def test_one_episode(content: dict[str, Any]) -> None:
     content["analysis"]["effective_horizon"] |= {"k": 3, "m": 1}
     assert any(
-        sentence.startswith("A single episode of each sequence of 3 actions is enough")
+        sentence.startswith("A single episode for each sequence of 3 actions is enough")
         for sentence in why_hard(read(content))
     )
 
@@ -102,7 +103,7 @@ def test_an_upper_bound_is_called_one(content: dict[str, Any]) -> None:
     verdict, planning, *_ = why_hard(read(content))
     assert "is at most 3.63" in verdict
     assert "beyond the 5M" in verdict
-    assert "takes 2 steps of planning" in planning
+    assert "takes k = 2 steps of planning" in planning
     assert horizon_text(read(content).figures) == "≤ 3.63"
 
 
@@ -110,13 +111,13 @@ def test_no_bound_at_all(content: dict[str, Any]) -> None:
     content["analysis"]["effective_horizon"] |= {"value": None, "k": None, "m": None, "kind": None}
     content["analysis"]["sample_complexity"]["effective_horizon"] = None
     content["analysis"]["reasons"]["effective_horizon"] = "not 1-QVI-solvable"
-    assert why_hard(read(content))[0] == "The effective horizon is not known: not 1-QVI-solvable."
+    assert why_hard(read(content))[0] == "The effective horizon is unknown: not 1-QVI-solvable."
     assert horizon_text(read(content).figures) == "unknown"
 
 
 def test_nothing_to_learn(content: dict[str, Any]) -> None:
     content["analysis"]["worst_return"] = 1.0
-    assert why_hard(read(content)) == ["There is nothing to learn: every action sequence has the same return."]
+    assert why_hard(read(content)) == ["There is nothing to learn: every action sequence earns the same."]
 
 
 def test_all_actions_alike_say_nothing_of_a_gap(content: dict[str, Any]) -> None:
@@ -133,13 +134,13 @@ def test_unfinished(content: dict[str, Any]) -> None:
 
 def test_witnesses(content: dict[str, Any]) -> None:
     figures = read(content).figures
-    assert witness("ucb", figures) == "197 states can be reached before the horizon, 3 actions in each"
-    assert witness("worst_case", figures) == "half of all 3¹⁰ action sequences are tried"
+    assert witness("ucb", figures) == "197 states can be reached before the horizon, with 3 actions each"
+    assert witness("worst_case", figures) == "tries half of all 3¹⁰ action sequences"
     assert witness("goal", figures) == "not a goal MDP"
     assert witness("epw", figures).startswith("planning 6 steps ahead")
     assert "between 6,822 and 139,257 episodes" in witness("covering_length", figures)
     assert witness("effective_horizon", figures) == (
-        "k = 1, m = 18; GORP first errs most often in state 9 at time 3 (chance 0.22)"
+        "k = 1, m = 18; GORP's first mistake is likeliest in state 9 at time 3 (probability 0.22)"
     )
     assert witness("mine", figures) == ""
 
@@ -148,8 +149,8 @@ def test_why_no_state_is_named(content: dict[str, Any]) -> None:
     reason = "Theorem 5.4 needs nonnegative rewards, and there is a reward of -0.2"
     given = content["analysis"]
     given |= {"theorem_states": {}}
-    assert undecided(read(content).figures) == "No state decides: no gap between actions limits this MDP."
+    assert undecided(read(content).figures) == "There is no deciding state: no gap between actions limits this MDP."
     for entry in given["effective_horizon"]["by_k"].values():
         entry |= {"theorem_m": None, "theorem_reason": reason}
-    assert undecided(read(content).figures) == f"No state can be named: {reason}."
+    assert undecided(read(content).figures) == f"There is no deciding state: {reason}."
     assert witness("effective_horizon_simple", read(content).figures) == reason

@@ -73,7 +73,7 @@ def test_footnotes_share_numbers() -> None:
         f"{MISSING}<sup>1</sup>",
         f"{MISSING}<sup>3</sup>",
     ]
-    assert notes.text() == "<sup>1</sup> why\\\n<sup>2</sup> other\\\n<sup>3</sup> not known"
+    assert notes.text() == "<sup>1</sup> why\\\n<sup>2</sup> other\\\n<sup>3</sup> unknown"
 
 
 def test_digits_do_not_hang_on_the_last_bit() -> None:
@@ -214,7 +214,7 @@ def test_other_sections(small: tuple[StudyData, Tables]) -> None:
     concordance = small[1].bounds[0].rows[0].metrics["concordance"]
     (shown,) = (line for line in lines(text, "worst case") if len(line) == 3)
     assert shown[1].replace("*", "").startswith(f"{concordance.value:.2f} [")
-    assert "1 of 2 MDPs solved: with fewer than 5 games, bounds cannot be compared." in text
+    assert "1 of 2 MDPs solved. Bounds cannot be compared with fewer than 5 games." in text
     assert "No pair of an MDP and its shaped version was run." in text
     assert "There are no rows of single runs" in text
     assert "nan" not in text.lower()
@@ -244,7 +244,7 @@ def test_a_study_of_nothing_but_theory(tmp_path: Path) -> None:
     text = pages((data, all_tables(data, num_resamples=RESAMPLES)))["tables.md"]
     assert lines(text, "MiniGrid") == [["MiniGrid", "2", "1", "not run", "not run", "not run"]]
     assert text.count("was not run.") == 2
-    assert "All MDPs are of MiniGrid: the tables above are of this suite alone." in text
+    assert "All MDPs are from MiniGrid: the tables above are about this suite alone." in text
 
 
 def test_a_baseline_on_fewer_mdps_says_so(tmp_path: Path) -> None:

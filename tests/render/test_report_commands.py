@@ -45,7 +45,7 @@ def test_a_study_without_pictures_says_so_once(tmp_path: Path, capsys: pytest.Ca
     shutil.rmtree(study / "pictures")
     assert main(["report", str(study), "--out", str(tmp_path / "report"), "--json"]) == 0
     notes = [note for note in json.loads(capsys.readouterr().out)["notes"] if "picture" in note]
-    assert notes == ["no pictures of states: exports do not have them, so an analysis that came from one has none"]
+    assert notes == ["no pictures of states: an export has none, so neither has an analysis taken from one"]
 
 
 def test_report_opens_the_browser_if_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +126,7 @@ def test_serve_says_that_a_port_is_taken(report: WrittenReport) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        with pytest.raises(EfhorizonError, match="--port 0 takes any that is free"):
+        with pytest.raises(EfhorizonError, match="--port 0 takes any free port"):
             report_server(report.path, taken.getsockname()[1])
 
 

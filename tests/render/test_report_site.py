@@ -175,7 +175,7 @@ def test_mdps_that_lost_all_their_pictures_are_one_note(tmp_path: Path) -> None:
     for picture in (study / "pictures").glob("[01]-*.png"):
         picture.unlink()
     notes = [note for note in write_report(study, tmp_path / "report", **FEW).notes if "picture" in note]
-    assert notes == ["no pictures of 2 of 3 MDPs: exports do not have them, so an analysis that came from one has none"]
+    assert notes == ["no pictures of 2 of 3 MDPs: an export has none, so neither has an analysis taken from one"]
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
@@ -236,7 +236,7 @@ def test_a_summary_alone(report: WrittenReport, tmp_path: Path) -> None:
     other = write_report(report.path / "data" / "summary.csv", tmp_path / "report", **FEW)
     found = pages(other)
     assert other.num_mdps == 15
-    assert "only its line of summary.csv" in found[page_link(HOSTILE)].text
+    assert "only its line in summary.csv" in found[page_link(HOSTILE)].text
     assert "paper 0.81" in found["index.html"].text
 
 
@@ -244,8 +244,8 @@ def test_an_export(report: WrittenReport, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", exc_type=ImportError)
     other = write_report(report.path / "data", tmp_path / "report", num_resamples=50)
     assert (
-        Page(other.index).text.split("Read with")[0].split("Which bound")[0]
-        == (Page(report.index).text.split("Read with")[0].split("Which bound")[0])
+        Page(other.index).text.split("Read this")[0].split("Which bound")[0]
+        == (Page(report.index).text.split("Read this")[0].split("Which bound")[0])
     )
 
 
@@ -291,7 +291,7 @@ def test_a_file_in_the_place_of_the_report(study: Path, tmp_path: Path) -> None:
 def test_results_inside_an_old_report_are_not_swept_away(tmp_path: Path) -> None:
     write_report(write_study(tmp_path / "study", Shape(num_mdps=1)), tmp_path / "report", **FEW)
     inside = write_study(tmp_path / "report" / "study", Shape(num_mdps=1))
-    with pytest.raises(StoreError, match="holds the results themselves"):
+    with pytest.raises(StoreError, match="contains the results themselves"):
         write_report(inside, tmp_path / "report")
     assert (inside / "results.json").is_file()
 
@@ -322,7 +322,7 @@ def test_a_name_that_no_file_can_hold(tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=1, algorithms=()))
     content = analysis("\ud800", "atari", 0, np.random.default_rng(0), with_pictures=False)
     (study / "analyses" / "1.json").write_text(json.dumps(content))
-    with pytest.raises(StoreError, match="no valid text"):
+    with pytest.raises(StoreError, match="not valid text"):
         write_report(study, tmp_path / "report")
 
 

@@ -43,7 +43,7 @@ def test_rows_are_there_once_and_are_read_back(tmp_path: Path) -> None:
     assert make_rows(tmp_path / "results") == 0
     results = Results.made(tmp_path / "results")
     assert sorted(content.seed for content in results.rows()) == list(range(NUM_ROWS))
-    with pytest.raises(StoreError, match="there already"):
+    with pytest.raises(StoreError, match="already exists"):
         results.append(key(0), row(0))
 
 

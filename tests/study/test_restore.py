@@ -181,7 +181,7 @@ def test_an_analysis_cannot_be_written_elsewhere(name: str, made: Path, tmp_path
         return [json.dumps(json.loads(text) | {"id": name}) for text in texts]
 
     export = changed(export_of(made, tmp_path / "export"), "analysis_json", renamed, "mdps.parquet")
-    with pytest.raises(StoreError, match="nothing that a file can be called"):
+    with pytest.raises(StoreError, match="cannot be the name of a file"):
         restore(export, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -213,7 +213,7 @@ def test_the_command_goes_on_from_an_export(tmp_path: Path, capsys: pytest.Captu
     assert content["rows"] == {"file": str(file), **counts}
     assert [outcome["status"] for outcome in content["outcomes"]] == ["made", "kept", "kept"]
     others = "taken over as well: 1 analysis, the description of 1 table"
-    assert captured.err.startswith(f"{file}: {num_rows} rows taken over, 0 were there; {others}\n")
+    assert captured.err.startswith(f"{file}: {num_rows} rows taken over, 0 were already there; {others}\n")
     assert row_files(second) == row_files(first)
 
 

@@ -176,7 +176,7 @@ def test_forecasts_are_printed_and_write_nothing(tmp_path: Path, capsys: pytest.
     assert main(["study", SMALL, "pong_50_fs30", "--forecast", "--out", str(out)]) == 0
     text = capsys.readouterr().out
     assert "build and verify" in text
-    assert "Nobody knows how many states pong_50_fs30 have" in text
+    assert "Unknown number of states: pong_50_fs30." in text
     assert main(["study", SMALL, "pong_50_fs30", "--forecast", "--json", "--out", str(out)]) == 0
     content = json.loads(capsys.readouterr().out)
     assert [stage["stage"] for stage in content["stages"]] == [

@@ -64,9 +64,9 @@ def test_a_suite_is_added(plugins: Any) -> None:
 @pytest.mark.parametrize(
     ("plugin", "reason"),
     [
-        (Plugin, "TypeError: its entry point is <class .*Plugin'>, no instance of"),
+        (Plugin, "TypeError: its entry point is <class .*Plugin'>, not an instance of"),
         (Plugin("minigrid"), "TypeError: there is a suite called 'minigrid' already"),
-        (Plugin(suite="other"), "TypeError: Entry.* is no entry of the suite 'plugin'"),
+        (Plugin(suite="other"), "TypeError: Entry.* is not an entry of the suite 'plugin'"),
         (Failing(), "ValueError: no facts$"),
     ],
 )

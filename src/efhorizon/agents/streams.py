@@ -1,6 +1,6 @@
 """Random numbers in compiled loops: one stream for each run, and what is drawn from it.
 
-SplitMix64 with an odd increment of its own for each run (Steele, Lea and Flood 2014): `words` holds its state and its
+SplitMix64 with a different odd increment for each run (Steele, Lea and Flood 2014): `words` holds its state and its
 increment, uint64 [2], so results do not depend on how runs are shared out among threads. A draw below n multiplies 32
 random bits by n: each outcome's chance is off by less than 2^-32, far below what runs can show.
 """

@@ -1,4 +1,4 @@
-"""Merging states that cannot be told apart (Appendix E.2).
+"""Merging states that look and behave the same (Appendix E.2).
 
 The paper's rule merges states with (a) the same screen, (b) the same reward for each action and (c) the same next
 state for each action, again and again until nothing merges. It starts from all states apart and so never merges two
@@ -24,7 +24,7 @@ Rule = Literal["paper", "coarsest", "none"]
 def classes(
     transitions: NDArray[np.int32], reward_codes: NDArray[Any], screens: NDArray[np.int32] | None, rule: Rule
 ) -> NDArray[np.int32]:
-    """The class of every state [S], numbered breadth-first from the start state; -1 where no path leads.
+    """The class of every state [S], numbered breadth-first from the start state; -1 for unreachable states.
 
     screens [S] are screen numbers, or None to ignore screens.
     """

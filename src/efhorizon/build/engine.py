@@ -1,7 +1,7 @@
 """Worker processes that expand batches of states.
 
 Batches go out in order and come back in order, whichever worker was faster, so what is built does not depend on how
-many workers there are. A worker reads its pipe in a thread of its own: otherwise both ends could wait to write.
+many workers there are. A worker reads its pipe in a separate thread; otherwise both ends could block while writing.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class LocalEngine:
         worker.process.join(timeout=2)
         raise WorkerError(
             f"a worker process ended with exit code {worker.process.exitcode} (killed, or out of memory?); "
-            "what was committed is kept, run the same command to go on"
+            "what was committed is kept; run the same command to continue"
         )
 
 

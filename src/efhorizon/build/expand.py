@@ -1,8 +1,8 @@
 """Expanding states: what a worker does with a batch of them.
 
-For every state and every action the simulator is put into the state and stepped. States found twice are told apart by
-their bytes: the hash only says where to look. What leaves the worker is compact: each distinct next state and screen
-of the batch once, and neither if this worker has sent the same bytes a short while ago.
+For every state and every action the simulator is put into the state and stepped. Whether two states are the same is
+decided by their bytes: the hash only says where to look. What leaves the worker is compact: each distinct next state
+and screen of the batch once, and neither if this worker has sent the same bytes a short while ago.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from efhorizon.errors import EfhorizonError
 from efhorizon.suites.simulator import Simulator
 
-_SMALLEST_COMPRESSED = 512  # shorter byte strings are stored as they are: zstd's call costs more than it saves
+_SMALLEST_COMPRESSED = 512  # shorter byte strings are stored as they are: calling zstd costs more than it saves
 _ZSTD_LEVEL = 1
 _MEMORY_OF_SENT = 1 << 20  # bytes of states and of screens that a worker remembers having sent
 _ENTRY_OVERHEAD = 200  # bytes that a dictionary entry costs beside its data
@@ -54,7 +54,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Expansion:
-    """What came of a batch of B states: next states are numbered within the batch, -1 is the end of the episode."""
+    """The result for a batch of B states: next states are numbered within the batch, -1 is the end of the episode."""
 
     rewards: NDArray[np.float64]  # [B, A]
     successors: NDArray[np.int32]  # [B, A]
@@ -166,7 +166,7 @@ class _Collector:
 
 
 class KeyCollisionError(EfhorizonError):
-    """Two different byte strings have the same 128-bit key: not to be expected in this universe, but checked."""
+    """Two different byte strings have the same 128-bit key: practically impossible, but checked."""
 
 
 def _require_equal(one: bytes, other: bytes) -> None:

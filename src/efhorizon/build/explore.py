@@ -85,7 +85,7 @@ def explore(
     budget: Budget | None = None,
     on_progress: Callable[[Progress], None] = lambda progress: None,
 ) -> Outcome:
-    """Expand every state at depth below the horizon, or until a budget is spent; go on from where the search stands."""
+    """Expand every state at depth below the horizon, or until a budget is spent; continues where the search stopped."""
     run = _Run(search, horizon, budget or Budget(), on_progress)
     if run.is_done:
         return Outcome(run.progress(0), None)
@@ -154,7 +154,7 @@ class _Run:
         )
 
     def _batch_size(self, seconds: float, num_workers: int) -> int:
-        """So many states that a worker is busy for a tenth of a second."""
+        """As many states as keep a worker busy for a tenth of a second."""
         rate = (self._search.num_expanded - self._expanded_before) / seconds / num_workers
         return int(np.clip(rate * _SECONDS_A_BATCH, 1, _LARGEST_BATCH))
 

@@ -1,4 +1,4 @@
-"""An index from 128-bit keys to state numbers, in about 30 bytes a state.
+"""An index from 128-bit keys to state numbers, in about 30 bytes per state.
 
 Keys lie in one growing array in the order of their numbers; an open-addressing table of 32-bit numbers points into
 it. A key is a hash, so equal keys only say that two byte strings are probably equal: the caller compares the bytes.

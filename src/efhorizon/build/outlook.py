@@ -1,4 +1,4 @@
-"""What a search that is under way says of itself: how far it has come, and when it will end."""
+"""The progress of a search: how far it has come, and when it will end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NEVER = 1e12  # states
 
 
 def progress_line(target: Target, progress: Progress) -> str:
-    """Where a search stands, in one line; what matters most comes first, since a narrow terminal shows no more."""
+    """Where a search stands, in one line; what matters most comes first, since a narrow terminal cuts off the rest."""
     return (
         f"{target.id}: layer {progress.depth + 1} of {target.horizon}, {time_left(target, progress)}, "
         f"{progress.num_expanded:,} of {_num_to_expand(target, progress):,} states expanded, "
@@ -18,7 +18,7 @@ def progress_line(target: Target, progress: Progress) -> str:
 
 
 def time_left(target: Target, progress: Progress) -> str:
-    """Time that is left if layers go on growing as the last three did."""
+    """The time left if layers keep growing like the last three."""
     sizes = [
         after - before for before, after in zip(progress.layer_starts[:-1], progress.layer_starts[1:], strict=True)
     ]

@@ -29,8 +29,8 @@ from efhorizon.suites import registry
 from efhorizon.suites.simulator import StochasticError
 from efhorizon.suites.specification import SimulatorSpec
 
-# What to write where a budget stops the search: nothing, the table of the longest horizon that is complete, or all
-# that is known, with the states marked that were not explored.
+# What to write if a budget stops the search: nothing, the table of the longest horizon that is complete, or all that
+# is known, with the unexplored states marked.
 IfStopped = Literal["nothing", "shorter", "unfinished"]
 
 
@@ -49,7 +49,7 @@ class Options:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What came of a build. `mdp` and `path` are None where a budget ended the search before any table was complete."""
+    """The result of a build. `mdp` and `path` are None if a budget ended the search before any table was complete."""
 
     id: str
     mdp: TabularMDP | None
@@ -71,7 +71,7 @@ def build(
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_message: Callable[[str], None] = lambda message: None,
 ) -> BuildResult:
-    """Build one table; stop and go on at any time."""
+    """Build one table; a build that was stopped continues at the next call."""
     started = time.monotonic()
     spec = _probed(target, on_message)
     simulator = spec()
@@ -114,7 +114,9 @@ def _probed(target: Target, on_message: Callable[[str], None]) -> SimulatorSpec:
         raise StochasticError(f"{target.id}: {error}") from None
     if report.exact:
         return spec
-    on_message(f"{target.id}: restoring is inexact ({report.difference}), so states are replayed from reset: slower")
+    on_message(
+        f"{target.id}: restoring is inexact ({report.difference}), so states are replayed from reset, which is slower"
+    )
     return spec.replayed()
 
 
@@ -160,7 +162,7 @@ def _stored_table(
         on_message(f"{target.id}: verifying against a fresh environment")
         report = verify(mdp, spec, num_episodes=options.verify_episodes)
         if report.difference is not None:
-            raise UnverifiedError(f"{target.id}: not stored, the table is not exact: {report.difference}")
+            raise UnverifiedError(f"{target.id}: not stored because the table is not exact: {report.difference}")
         verification = report.as_json()
     degenerate = None if returns is None else returns[0] == returns[1]
     mdp = mdp.with_metadata(degenerate=degenerate, returns=returns, verification=verification)
@@ -189,7 +191,7 @@ def _kept(target: Target, complete_horizon: int, if_stopped: IfStopped) -> Targe
 
 
 def _shortened(target: Target, horizon: int) -> Target | None:
-    """The same environment with a shorter horizon, or None where its last step would be another one (Skiing)."""
+    """The same environment with a shorter horizon, or None if its last step would differ (Skiing)."""
     if horizon < 1:
         return None
     if "catalogue_name" not in target.metadata:

@@ -2,7 +2,7 @@
 
 States are numbered in breadth-first order, so a search needs no queue: the first `num_expanded` states have been
 expanded, the next one to expand is the next number, and the states at depth d are a range of numbers. Killed at any
-moment, a search goes on from its last commit: what lies beyond it in the files is cut off.
+moment, a search continues from its last commit; anything after it in the files is cut off.
 
     config.json    what is searched: simulator, versions, dictionaries (never changes)
     commit.json    layer starts, and the length and checksum of each file:
@@ -53,7 +53,7 @@ class Search:
     """An open search; one process at a time may hold it."""
 
     def __init__(self, folder: Path) -> None:
-        """Open the search in a folder, cut back to its last commit."""
+        """Open the search in a folder, truncated to its last commit."""
         self.folder = folder
         self._lock = _locked(folder)
         self.config = _read_json(folder / "config.json")
@@ -86,7 +86,7 @@ class Search:
 
     @staticmethod
     def exists(folder: Path) -> bool:
-        """Whether a search was begun in a folder: killed before its start state was committed, there is none."""
+        """Whether a search was begun in a folder; one killed before its start state was committed does not count."""
         commit = folder / "commit.json"
         return commit.exists() and len(_read_json(commit).get("layer_starts", ())) > 1
 
@@ -124,7 +124,7 @@ class Search:
         base = int(ends[0, 1])
         packed = []
         for (_, before), (middle, end) in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-            first = middle if end > middle else before  # a snapshot of its own, or the identity
+            first = middle if end > middle else before  # its own snapshot, or the identity
             packed.append(data[first - base : end - base])
         return packed
 

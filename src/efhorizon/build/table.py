@@ -45,7 +45,7 @@ def table(
 def unfinished_table(search: Search, horizon: int, *, metadata: dict[str, Any] | None = None) -> TabularMDP:
     """What is known of a horizon that the search has not completed: states that were found but not expanded are marked.
 
-    Nothing is merged: what an unexplored state does is not known, so it may be like no other.
+    Nothing is merged: what an unexplored state does is unknown, so it may be different from all others.
     """
     found, expanded = search.num_states_within(horizon), search.num_expanded
     transitions = np.full((found, search.num_actions), -1, np.int32)

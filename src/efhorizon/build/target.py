@@ -42,7 +42,7 @@ def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, ho
     if horizon is None:
         horizon = time_limit(env_id)
     if horizon is None:
-        raise SimulatorError(f"{env_id}: registered without an episode length; give --horizon")
+        raise SimulatorError(f"{env_id}: registered without an episode length; give one with --horizon")
     if horizon < 1:
         raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
     given = "".join(f"-{key}={value}" for key, value in sorted((arguments or {}).items()))
@@ -53,7 +53,7 @@ def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, ho
 
 
 def table_spec(mdp: TabularMDP, name: str | None = None) -> SimulatorSpec:
-    """The environment of a table: by its name in the catalogue, or for other environments by what the file says."""
+    """The environment of a table: by its name in the catalogue, or else as described in the file."""
     metadata = mdp.metadata
     suite = registry.suite(metadata.get("suite"))
     if name is None and not suite.has_names:

@@ -24,7 +24,7 @@ from efhorizon.suites.simulator import Simulator
 
 
 class _Step(NamedTuple):
-    """What a step showed: in the environment, or by the table."""
+    """What a step showed: in the environment, or according to the table."""
 
     reward: float
     terminated: bool
@@ -33,7 +33,7 @@ class _Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Difference:
-    """The first step at which table and environment part."""
+    """The first step at which table and environment differ."""
 
     actions: tuple[int, ...]  # from reset, the last one being the step that differs; empty: the start screen
     what: str  # "reward", "end" or "screen"
@@ -42,7 +42,7 @@ class Difference:
 
     def __str__(self) -> str:
         where = f"after actions {list(self.actions)}" if self.actions else "at the start"
-        return f"{where} the {self.what} is {self.found}, by the table {self.expected}"
+        return f"{where} the {self.what} is {self.found}, but {self.expected} in the table"
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def _content(
     results: Runs,
     curve: LearningCurve,
 ) -> dict[str, Any]:
-    """Everything that `gorp` says of a table, as JSON; null where there is nothing to say."""
+    """Everything that `gorp` says about a table, as JSON; null where there is nothing to say."""
     median, low, high = curve.percentiles.tolist()
     content: dict[str, Any] = {
         "num_states": mdp.num_states,
@@ -153,7 +153,7 @@ def _live_content(options: argparse.Namespace, results: list[LiveRun]) -> dict[s
         "m": options.m,
         "runs": len(results),
         "seed": options.seed,
-        "success_rate": None,  # nobody knows the optimal return of a live environment
+        "success_rate": None,  # the optimal return of a live environment is unknown
         "sample_complexity": None,
         "m_low": None,
         "m_high": None,

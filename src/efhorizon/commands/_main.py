@@ -50,9 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         where = f"{error.filename}: " if error.filename else ""
         return _failed(f"{where}{error.strerror or error}", _exit.ERROR)
     except MemoryError:
-        return _failed("; ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
+        return _failed(": ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
     except KeyboardInterrupt:
-        return _failed("; ".join(filter(None, ("interrupted", kept))), _exit.INTERRUPTED)
+        return _failed(": ".join(filter(None, ("interrupted", kept))), _exit.INTERRUPTED)
 
 
 def _failed(message: object, code: int) -> int:

@@ -1,4 +1,4 @@
-"""Pictures of states that the user asked for; a picture that fails never costs the result it belongs to."""
+"""Pictures of states that the user asked for; if a picture fails, the result is still printed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from efhorizon.suites.drawing import picture
 
 @dataclass(frozen=True)
 class SavedPicture:
-    """Where a picture is, or why there is none; neither if nobody asked for one."""
+    """Where a picture is, or why there is none; neither if none was asked for."""
 
     image: Path | None = None
     failure: str | None = None

@@ -15,7 +15,7 @@ from rich.progress import Progress, ProgressColumn
 
 from efhorizon.commands import _exit
 
-_ENDLESS = 100_000  # columns of what is no terminal: nothing is cut off or wrapped in a file or a pipe
+_ENDLESS = 100_000  # columns if it is not a terminal: nothing is cut off or wrapped in a file or a pipe
 _SECONDS_A_LINE = 30.0
 
 
@@ -33,14 +33,14 @@ messages = _Console(stderr=True, highlight=False, width=_width(sys.stderr))
 
 
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
-    """Print lines of markup, which no terminal needs to break, and tables; without a console, as results."""
+    """Print lines of markup, unwrapped, and tables; to stdout unless a console is given."""
     console = console or _Console(highlight=False, width=_width(sys.stdout))
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, str))
 
 
 def print_json(content: Any) -> None:
-    """The one way in which results reach programs."""
+    """Print a result for programs; there is no other way to do so."""
     sys.stdout.write(json.dumps(content, indent=1) + "\n")
 
 
@@ -56,19 +56,19 @@ def failed(message: object, code: int = _exit.ERROR) -> int:
 
 
 def open_in_browser(address: str, name: str) -> None:
-    """Open a page, or say that the user must."""
+    """Open a page, or ask the user to."""
     if not webbrowser.open(address):
         say(f"no browser was found; open {name} yourself")
 
 
 def is_live() -> bool:
-    """Whether somebody watches stderr; rich's own answer is yes to FORCE_COLOR, which is about colours only."""
+    """Whether stderr is a terminal; rich says yes to FORCE_COLOR, which is about colours only."""
     return sys.stderr.isatty()
 
 
 @contextmanager
 def waiting(text: str) -> Iterator[Callable[[str], None]]:
-    """A spinner with a text, which the function that it gives changes; nothing where stderr is no terminal."""
+    """A spinner with a text, and a function to change it; nothing if stderr is not a terminal."""
     if not is_live():
         yield lambda _: None
         return
@@ -77,12 +77,12 @@ def waiting(text: str) -> Iterator[Callable[[str], None]]:
 
 
 def bars(*columns: ProgressColumn) -> Progress:
-    """Progress bars that are gone at the end; none where stderr is no terminal."""
+    """Progress bars that disappear at the end; none if stderr is not a terminal."""
     return Progress(*columns, console=messages, transient=True, disable=not is_live())
 
 
 class SlowLines:
-    """Progress where stderr is no terminal: one line every half a minute."""
+    """Progress if stderr is not a terminal: one line every half minute."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()

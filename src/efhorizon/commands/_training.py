@@ -1,4 +1,4 @@
-"""What `efhorizon train` does: run every task, show how it goes, sum it up."""
+"""What `efhorizon train` does: run every task, show progress, sum up the results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_LOOKS = 2.0  # at rows that another sweep is making
 
 
 def run_all(grid: list[RunTask], results: Results, screen: Screen, board: Board | None) -> None:
-    """Run every task; rows that another sweep has claimed are looked at again until it has made or dropped them."""
+    """Run every task; rows claimed by another sweep are checked again until it has made them or given them up."""
     left, was_waiting = grid, False
     while left:
         still_left, made = [], 0
@@ -50,7 +50,7 @@ def run_all(grid: list[RunTask], results: Results, screen: Screen, board: Board 
 
 
 class Screen:
-    """A bar for the grid and one for the current task; plain lines where stderr is no terminal."""
+    """A bar for the grid and one for the current task; plain lines if stderr is not a terminal."""
 
     def __init__(self, grid: list[RunTask], results: Results) -> None:
         total = sum(len(task.seeds) for task in grid)
@@ -66,7 +66,7 @@ class Screen:
         self._task = self._bars.add_task("", total=1, note="")
         self._lines = _terminal.SlowLines()
         if self._done:
-            _terminal.say(f"{self._done} of {total} rows are there already", style="dim")
+            _terminal.say(f"{self._done} of {total} rows are already there", style="dim")
 
     def __enter__(self) -> Screen:
         self._bars.start()

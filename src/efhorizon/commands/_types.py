@@ -81,14 +81,14 @@ def number(text: str) -> float:
 
 
 def port(text: str) -> int:
-    """A TCP port; 0 takes any that is free."""
+    """A TCP port; 0 takes any free one."""
     if not (text.isascii() and text.isdigit()) or int(text) > _MAX_PORT:
         raise argparse.ArgumentTypeError(f"must be between 0 and {_MAX_PORT}, such as 8000; got {text}")
     return int(text)
 
 
 def _scaled(text: str, form: re.Pattern[str], units: dict[str, int]) -> Decimal | None:
-    """A number times its unit, without rounding; None where the text is none."""
+    """A number times its unit, without rounding; None if the text is not a number."""
     match = form.fullmatch(text.strip())
     found = _decimal(match["number"]) if match else None
     return found * units[match["unit"].upper()] if match and found is not None else None

@@ -90,7 +90,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(_: argparse.Namespace) -> str:
-    return "the states found so far are kept, run the same command to go on"
+    return "the states found so far are kept; run the same command to continue"
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`efhorizon demo`: the whole pipeline on a dozen small MDPs of all three suites, to the report, in some minutes."""
+"""`efhorizon demo`: the whole pipeline, up to the report, on a dozen small MDPs of all three suites, in minutes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ SEEDS = 3
 NOTE = (
     f"The demo's budget is reduced: one setting instead of two, and {SEEDS} seeds of {GRIDWORLD_STEPS:,} timesteps on "
     f"gridworlds, 1 seed of {IMAGE_STEPS:,} on Atari and Procgen, instead of {sweep.SEEDS} seeds of {PAPER_STEPS:,}. "
-    "What is not solved here may well be solved by the paper's budget."
+    "What is not solved here may well be solved with the paper's budget."
 )
 
 
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(_: argparse.Namespace) -> str:
-    return "what is done is kept, run the same command to go on"
+    return "what is done is kept; run the same command to continue"
 
 
 def run(options: argparse.Namespace) -> int:

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    return "checkpoints are kept, run the same command to go on" if options.checkpoints else ""
+    return "checkpoints are kept; run the same command to continue" if options.checkpoints else ""
 
 
 def run(options: argparse.Namespace) -> int:

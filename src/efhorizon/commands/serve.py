@@ -1,4 +1,4 @@
-"""`efhorizon serve`: a report over HTTP, for the browsers of this machine only."""
+"""`efhorizon serve`: a report over HTTP, for browsers on this machine only."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 from efhorizon.commands import _arguments, _exit, _types
 
-HELP = "show a report to the browsers of this machine"
+HELP = "serve a report to browsers on this machine"
 DESCRIPTION = """\
-Serves a report on this machine's own address, for its own browsers only.
+Serves a report to browsers on this machine; no other machine can reach it.
 Prints the address and runs until Ctrl-C.
 """
 EXAMPLE = "efhorizon serve report --open"
@@ -18,7 +18,7 @@ EXAMPLE = "efhorizon serve report --open"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("path", type=Path, metavar="DIR", help="a report")
     parser.add_argument(
-        "--port", type=_types.port, default=8000, metavar="N", help="port; 0 takes any that is free (default: 8000)"
+        "--port", type=_types.port, default=8000, metavar="N", help="port; 0 takes any free one (default: 8000)"
     )
     _arguments.add_open(parser)
 

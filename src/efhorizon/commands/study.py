@@ -1,4 +1,4 @@
-"""`efhorizon study`: from names to a report, with a forecast before and progress on the way."""
+"""`efhorizon study`: from names to a report, with a forecast first and progress on the way."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help=f"environments, or all those of {', '.join(catalog.suite_names())} or all",
+        help=f"environments by name, or all of {', '.join(catalog.suite_names())} or all",
     )
     _arguments.completed(names, _names_and_suites)
     parser.add_argument(
@@ -61,14 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--rows",
         type=Path,
         metavar="EXPORT",
-        help="go on from an export of `evaluate --export`: its runs count as done, its analyses are taken over",
+        help="continue from an export of `evaluate --export`: its runs count as done, its analyses are taken over",
     )
     parser.add_argument("--forecast", action="store_true", help="only print what time, memory and disk it would take")
     _arguments.add_json(parser)
 
 
 def kept(options: argparse.Namespace) -> str:
-    return "" if options.forecast else "what is done is kept, run the same command to go on"
+    return "" if options.forecast else "what is done is kept; run the same command to continue"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.study.forecast import forecast
 
     if options.forecast and options.rows is not None:
-        raise UsageError("--forecast writes nothing, and --rows writes rows: leave one of them out")
+        raise UsageError("--forecast writes nothing and --rows writes rows; leave one of them out")
     plan = _plan(options)
     if not options.forecast:
         return _study.run_plan(plan, rows=options.rows, as_json=options.json)

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(_: argparse.Namespace) -> str:
-    return "finished runs are kept, run the same command to go on"
+    return "finished runs are kept; run the same command to continue"
 
 
 def run(options: argparse.Namespace) -> int:

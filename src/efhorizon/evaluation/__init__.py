@@ -1,1 +1,1 @@
-"""Which theory predicts practice? Pure functions from rows to the paper's tables, and beyond."""
+"""Which theory predicts practice? Pure functions from rows to the paper's tables and some more."""

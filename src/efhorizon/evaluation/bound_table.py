@@ -4,8 +4,8 @@ A row for every bound that some MDP has, those that a user registered among them
 paper: the empirical sample complexity of the other deep RL algorithm and that of GORP.
 
 Every MDP that the algorithm was run on counts. A prediction may be infinite: a bound that does not apply, a baseline
-that did not get there itself. Then the row is computed a second time without those MDPs (`finite_only`): so the paper
-must have done it for its baselines, see docs/evaluation.md.
+that did not get there itself. Then the row is computed a second time without those MDPs (`finite_only`), as the paper
+must have done for its baselines: see docs/evaluation.md.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class BoundTable:
     num_solved: int
     num_games: int
     budgets: tuple[float, float] | None  # the smallest and the largest, in timesteps
-    majority: float | None  # accuracy of always telling the more frequent of solved and unsolved
+    majority: float | None  # accuracy of always predicting the more frequent of solved and unsolved
     rows: tuple[BoundRow, ...]
     tests: tuple[PairedTest, ...]  # the reference, the effective horizon, against every other row
     notes: tuple[str, ...]
@@ -70,7 +70,7 @@ class BoundTable:
 
 @dataclass(frozen=True, eq=False)
 class _Predictor:
-    """Predictions for all N MDPs; NaN where there is none."""
+    """Predictions for all N MDPs; NaN if there is none."""
 
     name: str
     title: str
@@ -224,7 +224,9 @@ def _notes(run: Sequence[MdpSummary], algorithm: str) -> tuple[str, ...]:
         return ()
     low, high = budgets
     ours = f"{low:,.0f}" if low == high else f"between {low:,.0f} and {high:,.0f}"
-    return (f"{algorithm.upper()}: a run had {ours} timesteps, the paper's {PAPER_STEPS:,}; solved means within them",)
+    return (
+        f"{algorithm.upper()}: runs had {ours} timesteps (the paper's: {PAPER_STEPS:,}); solved means within those",
+    )
 
 
 def _range(numbers: Sequence[float]) -> tuple[float, float] | None:

@@ -18,7 +18,7 @@ ALGORITHMS = (*DEEP_RL, GORP)
 
 @dataclass(frozen=True)
 class SuiteCounts:
-    """The MDPs of one suite, shaped ones and other exploration policies aside."""
+    """The MDPs of one suite, without shaped ones and other exploration policies."""
 
     suite: str
     num_mdps: int
@@ -36,7 +36,7 @@ class RunCounts:
     num_rows: int
     settings: tuple[str, ...]
     seeds: tuple[int, int]  # the fewest and the most of any MDP and setting
-    budgets: tuple[float, float]  # timesteps that a run could have
+    budgets: tuple[float, float]  # timesteps per run, at most
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class SuiteBounds:
     """Table 2 of one suite."""
 
     suite: str
-    bounds: tuple[BoundTable, ...]  # one an algorithm
+    bounds: tuple[BoundTable, ...]  # one per algorithm
 
 
 def suites_of(summaries: Sequence[MdpSummary]) -> list[str]:
@@ -70,7 +70,7 @@ def counts_of(title: str, summaries: Sequence[MdpSummary]) -> SuiteCounts:
 
 
 def run_counts(data: StudyData) -> tuple[RunCounts, ...]:
-    """One an algorithm that has rows, those of the paper first."""
+    """One per algorithm that has rows, the paper's first."""
     fingerprints = {name: analysis.fingerprint for name, analysis in data.analyses.items() if is_complete(analysis)}
     rows_of: dict[str, list[tuple[str, Row]]] = defaultdict(list)
     for (name, algorithm), rows in selected_rows(data.runs, fingerprints).rows.items():

@@ -2,8 +2,8 @@
 starts from a given exploration policy (3b)?
 
 A pair counts if the algorithm solved both MDPs: only then is the change known. Predicted and empirical change are
-ratios, new over old. The correlation is Spearman's; the median ratio is the median factor between the two. Below the
-bounds, which the paper does not have here: the change of what another algorithm needs, taken as the prediction.
+ratios, new over old. The correlation is Spearman's; the median ratio is the median factor between the two. The rows
+below the bounds are not in the paper: the change for another algorithm, taken as the prediction.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _predictions(
 
 
 def _ratios(sides: Sequence[tuple[float, float]]) -> Floats:
-    """New over old, as logarithms; NaN where that says nothing."""
+    """New over old, as logarithms; NaN if that is undefined."""
     return np.array([math.nan if math.isinf(old) and math.isinf(new) else new - old for old, new in sides], np.float64)
 
 

@@ -1,4 +1,4 @@
-"""Leave one game out: does a bound predict games on which its threshold was not fitted, and does one game decide?"""
+"""Leave one game out: does a bound predict games that its threshold was not fitted on, and does one game decide?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from efhorizon.evaluation.metrics import CORRELATION, Floats, Sample
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """What changes if each game is left out in turn; None with a reason where that cannot be said."""
+    """What changes if each game is left out in turn; None with a reason if that is undefined."""
 
     num_games: int
     accuracy: float | None  # of thresholds fitted on all other games
@@ -29,8 +29,8 @@ class LeaveOneOut:
 class Threshold:
     """A cut between two neighbouring predictions. In between, the nearer of the two decides."""
 
-    below: float  # the largest prediction told solved; -inf: none
-    above: float | None  # the least told unsolved; None: all are told solved
+    below: float  # the largest prediction taken as solved; -inf: none
+    above: float | None  # the smallest taken as unsolved; None: all are taken as solved
 
     def is_solved(self, prediction: float) -> bool:
         if self.above is None or prediction <= self.below:
@@ -65,7 +65,7 @@ def leave_one_game_out(sample: Sample, games: Sequence[str]) -> LeaveOneOut:
 
 
 def best_threshold(predictions: Floats, solved: NDArray[np.bool_]) -> Threshold:
-    """The cut that tells the most MDPs rightly; of several equally good ones, that in the middle."""
+    """The cut that classifies the most MDPs correctly; of several equally good ones, the middle one."""
     values, groups = np.unique(predictions, return_inverse=True)
     gains = np.bincount(groups, weights=np.where(solved, 1.0, -1.0), minlength=len(values))  # of moving the cut up
     right = np.concatenate([[0.0], gains.cumsum()])
@@ -84,6 +84,6 @@ def _accuracy(sample: Sample, labels: NDArray[np.object_], names: Sequence[str])
     for name in names:
         is_left_out = labels == name
         threshold = best_threshold(sample.predictions[~is_left_out], solved[~is_left_out])
-        told = [threshold.is_solved(prediction) for prediction in sample.predictions[is_left_out]]
-        right += int((np.array(told) == solved[is_left_out]).sum())
+        predicted = [threshold.is_solved(prediction) for prediction in sample.predictions[is_left_out]]
+        right += int((np.array(predicted) == solved[is_left_out]).sum())
     return right / sample.num_mdps, None

@@ -25,7 +25,7 @@ class Sample:
 
     predictions: Floats  # [N] log10 of timesteps; may be infinite
     outcomes: Floats  # [N] log10 of timesteps; infinite where not solved
-    budgets: Floats  # [N] log10 of the timesteps that a run could have
+    budgets: Floats  # [N] log10 of the timesteps per run, at most
 
     @property
     def num_mdps(self) -> int:
@@ -98,24 +98,24 @@ def aurocs(sample: Sample, weights: Floats) -> Floats:
 
 
 def accuracies(sample: Sample, weights: Floats) -> Floats:
-    """The share of MDPs rightly told solved or unsolved by "solved if the prediction is at most x", for the best x."""
+    """The share of MDPs that "solved if the prediction is at most x" classifies correctly, for the best x."""
     solved = sample.solved
     _, groups = np.unique(sample.predictions, return_inverse=True)
     right_below = _grouped(weights * solved, groups).cumsum(axis=1)  # [B, K] solved up to each cut
     unsolved = _grouped(weights * ~solved, groups)
     num_unsolved = unsolved.sum(axis=1, keepdims=True)
     right = right_below + num_unsolved - unsolved.cumsum(axis=1)
-    best = np.maximum(right.max(axis=1, initial=0), num_unsolved[:, 0])  # the last: nothing is told solved
+    best = np.maximum(right.max(axis=1, initial=0), num_unsolved[:, 0])  # the last: nothing is taken as solved
     total = weights.sum(axis=1)
     has_both = (num_unsolved[:, 0] > 0) & (num_unsolved[:, 0] < total)
     return _quotients(best, np.where(has_both, total, 0))
 
 
 def concordances(sample: Sample, weights: Floats) -> Floats:
-    """Harrell's C: of the pairs whose order of difficulty is known, the share that predictions order alike.
+    """Harrell's C: of the pairs whose order of difficulty is known, the share that predictions put in that order.
 
-    The order is known where both are solved after different numbers of timesteps, or one is and the other's budget is
-    at least as large; ties of predictions count one half.
+    The order is known if both are solved after different numbers of timesteps, or if one is solved and the other's
+    budget is at least as large; ties between predictions count one half.
     """
     known = _known_orders(sample).astype(np.float64)  # [N, N]
     alike = known * _is_lower(sample.predictions, sample.predictions)
@@ -180,12 +180,12 @@ def _classes_reason(sample: Sample) -> str | None:
     if not sample.num_mdps:
         return "there is no MDP"
     if sample.solved.all():
-        return "all MDPs were solved: there is nothing to tell apart"
-    return None if sample.solved.any() else "no MDP was solved: there is nothing to tell apart"
+        return "all MDPs were solved, so there is nothing to separate"
+    return None if sample.solved.any() else "no MDP was solved, so there is nothing to separate"
 
 
 def _concordance_reason(sample: Sample) -> str | None:
-    return None if _known_orders(sample).any() else "of no two MDPs is it known which is harder"
+    return None if _known_orders(sample).any() else "for no two MDPs is it known which one is harder"
 
 
 def _num_solved(sample: Sample) -> int:

@@ -1,4 +1,4 @@
-"""The paper's own numbers, to stand beside ours. Lines are those of the paper's LaTeX source."""
+"""The paper's own numbers, to compare ours with. Line numbers are those of the paper's LaTeX source."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ ORIGINAL, SHAPED, EXPLORATION = "original", "shaped", "exploration"  # types of 
 
 @dataclass(frozen=True)
 class MdpSummary:
-    """One MDP. None where a figure is not known; math.inf where it is infinite."""
+    """One MDP. None: a figure is unknown; math.inf: it is infinite."""
 
     name: str
     origin: str  # the suite
-    type: str  # ORIGINAL, SHAPED, EXPLORATION, or what a file by others says
+    type: str  # ORIGINAL, SHAPED, EXPLORATION, or another word from somebody else's file
     game: str  # MDPs of one game (Atari, over horizons) or level set belong together
     unshaped: str | None  # name of the MDP whose rewards were shaped
     horizon: int
@@ -40,7 +40,7 @@ class MdpSummary:
     effective_horizon_simple: float | None  # Theorem 5.4
     bounds: Mapping[str, float]  # name: log10 of timesteps, for A^T overflows
     sample_complexities: Mapping[str, float]  # algorithm: timesteps; infinite = run, not reached; absent = not run
-    budgets: Mapping[str, float]  # algorithm: timesteps a run could have
+    budgets: Mapping[str, float]  # algorithm: timesteps per run, at most
     returns: Mapping[str, float]  # algorithm: final return, median over the seeds of the best setting
 
     @property

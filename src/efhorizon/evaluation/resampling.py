@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from efhorizon.evaluation.metrics import Floats, Metric, Sample, value
 
 LEVEL = 0.95
-LEAST_GAMES = 5  # fewer cannot be resampled in earnest: of two games, half of all resamples are one game twice
+LEAST_GAMES = 5  # resampling fewer is pointless: with two games, half of all resamples have one game twice
 LEAST_DEFINED = 0.5  # share of resamples in which a metric must be defined
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A metric with its percentile interval; None with a reason where there is none."""
+    """A metric with its percentile interval; None with a reason if there is none."""
 
     value: float | None
     low: float | None
@@ -43,7 +43,7 @@ class PairedTest:
     high: float | None
     p_value: float | None  # two-sided
     p_value_holm: float | None  # adjusted for all tests of this metric and algorithm
-    better: str | None  # who is ahead, however surely
+    better: str | None  # who is ahead, significantly or not
     num_mdps: int
     reason: str | None = None
 
@@ -129,7 +129,7 @@ def _interval(values: Floats, num_games: int) -> tuple[float | None, float | Non
     if num_games < LEAST_GAMES:
         return None, None, _too_few(num_games)
     if len(defined) < max(1, LEAST_DEFINED * len(values)):
-        return None, None, f"defined in {len(defined):,} of {len(values):,} resamples only"
+        return None, None, f"defined in only {len(defined):,} of {len(values):,} resamples"
     num_outside = round((1 - LEVEL) / 2 * len(defined))  # on each side
     return float(defined[num_outside]), float(defined[-1 - num_outside]), None
 

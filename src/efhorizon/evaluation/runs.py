@@ -40,9 +40,9 @@ class Selection:
 
 
 def mdp_of(row: Row, names: Collection[str]) -> str | None:
-    """The MDP that a row is of, one of `names`; None where there is none.
+    """The MDP that a row is about, one of `names`; None if there is none.
 
-    A run that started from a given policy or parameters is of NAME@POLICY, never of NAME: POLICY is in the row's own
+    A run that started from a given policy or parameters is about NAME@POLICY, never NAME: POLICY is in the row's own
     id, or it is the beginning of the digest of what the run started from.
     """
     digests = [str(row.hyperparameters[start]) for start in STARTS if row.hyperparameters.get(start)]
@@ -56,11 +56,11 @@ def mdp_of(row: Row, names: Collection[str]) -> str | None:
 
 
 def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -> Selection:
-    """One row a run: MDP, algorithm, backend, setting, seed. `fingerprints` has every MDP that was analyzed.
+    """One row per run: MDP, algorithm, backend, setting, seed. `fingerprints` has every MDP that was analyzed.
 
-    A row of another table than the one that was analyzed does not count. Where a setting was run again with other code
-    or another budget, the rows of one version count and no mixture: that with the largest budget, then the most seeds,
-    then the newest, so that the choice never depends on the order of files. A setting with fewer seeds than most of its
+    A row from a table other than the one that was analyzed does not count. If a setting was run again with other code
+    or another budget, the rows of only one version count: the one with the largest budget, then the most seeds, then
+    the newest, so that the choice never depends on the order of files. A setting with fewer seeds than most of its
     algorithm and budget is still being run, and the seeds that finish first are no fair sample: it does not count yet.
     Rows of Stable-Baselines3 count only for an MDP and algorithm without rows on the table.
     """
@@ -85,17 +85,20 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
     num_newest = sum(len(own) for own in newest.values())
     counted = (
         (len(rows) - len(named), "of MDPs (or of starts) without a complete analysis: left out"),
-        (len(named) - len(current), "made on another table than the one analyzed: left out"),
+        (len(named) - len(current), "made on a table other than the one analyzed: left out"),
         (len(current) - num_newest, "of settings run again with other code or budget: left out"),
         (num_newest - len(whole), "of settings with fewer seeds than others, so unfinished: left out"),
-        (len(whole) - len(kept), "by Stable-Baselines3, left out since there are rows on the table too"),
-        (sum(row.backend != TABLE_BACKEND for row in kept.values()), "by Stable-Baselines3, since there are no others"),
+        (len(whole) - len(kept), "by Stable-Baselines3: left out because there are rows on the table too"),
+        (
+            sum(row.backend != TABLE_BACKEND for row in kept.values()),
+            "by Stable-Baselines3: used because there are no others",
+        ),
     )
     return Selection(dict(grouped), tuple(f"{_rows(count)} {what}" for count, what in counted if count))
 
 
 def practice(rows: Sequence[Row]) -> Practice:
-    """What the rows of one algorithm on one MDP come to."""
+    """The result of one algorithm on one MDP, from its rows."""
     settings: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         settings[row.setting].append(row)
@@ -105,7 +108,7 @@ def practice(rows: Sequence[Row]) -> Practice:
     returns = {name: _median_return(seeds) for name, seeds in settings.items()}
     # the best setting needs the least; among those that did not get there, the one with the highest return
     best = min(settings, key=lambda name: (complexities[name], -_number(returns[name]), name))
-    # a setting that did not get there is known to need more than its budget: so much is known of the least over them
+    # a setting that did not get there needs more than its budget, which bounds the smallest over settings
     return Practice(complexities[best], min(row.budget for row in rows), returns[best])
 
 

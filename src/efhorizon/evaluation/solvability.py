@@ -27,9 +27,9 @@ class SolvabilityTable:
 
     algorithm: str
     cells: tuple[SolvabilityCell, ...]  # yes yes, yes no, no yes, no no
-    agreement: float | None  # share of MDPs for which both are alike
+    agreement: float | None  # share of MDPs on which both agree
     published_agreement: float | None
-    num_left_out: int  # not run by the algorithm, or the least k is not known
+    num_left_out: int  # the algorithm was not run, or the least k is unknown
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def solvability_table(summaries: Sequence[MdpSummary], algorithm: str = "ppo") -
 
 
 def min_k_distribution(summaries: Sequence[MdpSummary], algorithm: str = "ppo") -> MinKDistribution:
-    """How often each least k comes."""
+    """How often each least k occurs."""
     main = [each for each in summaries if is_main(each)]
     counts = Counter((each.k_min, has_solved(each, algorithm)) for each in main if each.k_min is not None)
     met = sorted({k for k, _ in counts} | {1}) if counts else []

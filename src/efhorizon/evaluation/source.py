@@ -18,7 +18,7 @@ from efhorizon.study.results import Results, is_results
 
 @dataclass(frozen=True)
 class StudyData:
-    """Everything that is known of a study."""
+    """Everything that is known about a study."""
 
     path: Path  # where pictures are looked for
     analyses: Mapping[str, AnyAnalysis]  # by name
@@ -42,7 +42,7 @@ def study_data(path: Path | str) -> StudyData:
         return _from_export(path)
     if (path / summary_csv.FILE).exists():
         return _from_csv(path / summary_csv.FILE, path)
-    raise StoreError(f"{path}: no results here: neither analyses/ nor rows/, {export.MDPS} or {summary_csv.FILE}")
+    raise StoreError(f"{path}: no results here; there is no analyses/, rows/, {export.MDPS} or {summary_csv.FILE}")
 
 
 def combined(path: Path, analyses: Mapping[str, AnyAnalysis], rows: Sequence[Row]) -> StudyData:

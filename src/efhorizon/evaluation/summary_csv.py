@@ -1,7 +1,7 @@
-"""summary.csv, one line an MDP: the form in which the paper's authors published their figures, read and written.
+"""summary.csv, one line per MDP: the format in which the paper's authors published their figures, read and written.
 
 Their columns come first, ours after them. A published file has no bounds: those of the paper are computed from its
-columns (`formulas.py`). Columns that nobody knows are passed over. `inf` means not reached, an empty field not known.
+columns (`formulas.py`). Unknown columns are ignored. `inf` means not reached, an empty field unknown.
 """
 
 from __future__ import annotations
@@ -67,16 +67,16 @@ def read_summaries(path: Path) -> list[MdpSummary]:
         raise StoreError(f"{path}: not a summary.csv: no column {', '.join(missing)}")
     for number, line in lines:
         if None in line or None in line.values():
-            raise StoreError(f"{path}: line {number} has not the {len(header)} fields of the header")
+            raise StoreError(f"{path}: line {number} does not have the {len(header)} fields of the header")
     return checked_summaries((summary_of(line, f"{path}: line {number}") for number, line in lines), str(path))
 
 
 def checked_summaries(summaries: Iterable[MdpSummary], where: str) -> list[MdpSummary]:
-    """All of them, if no name comes twice."""
+    """All of them; a name that appears twice is refused."""
     found: dict[str, MdpSummary] = {}
     for summary in summaries:
         if summary.name in found:
-            raise StoreError(f"{where}: {summary.name} comes twice")
+            raise StoreError(f"{where}: {summary.name} appears twice")
         found[summary.name] = summary
     return list(found.values())
 

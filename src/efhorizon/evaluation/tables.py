@@ -43,7 +43,7 @@ class Tables:
     """All results of a study."""
 
     counts: Counts
-    bounds: tuple[BoundTable, ...]  # Table 2, one an algorithm
+    bounds: tuple[BoundTable, ...]  # Table 2, one per algorithm
     solvability: tuple[SolvabilityTable, ...]  # Table 1; the paper shows PPO
     min_k: tuple[MinKDistribution, ...]
     shaping: tuple[ChangeTable, ...]  # Table 3a
@@ -82,7 +82,7 @@ def all_tables(data: StudyData, *, num_resamples: int = DEFAULT_RESAMPLES, seed:
 
 
 def plain(content: Any) -> Any:
-    """Dataclasses as dictionaries and infinities as the text "inf", which JSON has no number for."""
+    """Dataclasses as dictionaries, and infinities as the text "inf" because JSON has no number for them."""
     if dataclasses.is_dataclass(content) and not isinstance(content, type):
         return {field.name: plain(getattr(content, field.name)) for field in dataclasses.fields(content)}
     if isinstance(content, Mapping):

@@ -11,7 +11,7 @@ from efhorizon.study.analysis_record import UNIFORM, AnalysisRecord, CompleteFig
 
 
 def has_something_to_learn(figures: CompleteFigures) -> bool:
-    """Whether some action sequence pays more than another, so far as the analysis says."""
+    """Whether some action sequence earns more than another, as far as the analysis says."""
     return figures.worst_return is None or figures.worst_return != figures.optimal_return
 
 
@@ -56,7 +56,7 @@ def theory_summary(analysis: AnalysisRecord[CompleteFigures]) -> MdpSummary:
 
 
 def _bounds(figures: CompleteFigures) -> dict[str, float]:
-    """Every registered bound. One that is null promises nothing, whatever the reason: it counts as infinite."""
+    """Every registered bound. A bound of null promises nothing, so it counts as infinite."""
     found: dict[str, float] = {}
     for name, timesteps in figures.sample_complexity.items():
         found[name] = math.inf if timesteps is None else log10_timesteps(timesteps)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import ast
 import hashlib
 
-# Before there were numbers, a digest of the source stood in their place. The first version of a component is still
-# written so, and results from then keep their names.
+# Before there were numbers, a digest of the source was used instead. The first version of a component is still written
+# that way, so results from that time keep their names.
 _FIRST_VERSIONS = {
     "atari": "444f82dfaaa938e6",
     "procgen": "1d4541c9fd66c154",

@@ -50,7 +50,7 @@ def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> Ta
         screens, mapping = members.get("screens"), members.get("screen_mapping")
         states, lengths = members.get("states"), members.get("state_lengths")
         if (states is None) != (lengths is None):
-            raise InvalidTableError("states and state_lengths go together: one of them is missing")
+            raise InvalidTableError("states and state_lengths must both be there; one of them is missing")
         return TabularMDP(
             transitions,
             _shortest_decimals(rewards),
@@ -71,7 +71,7 @@ def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> Ta
 def write(mdp: TabularMDP, path: Path) -> Path:
     """Write a file that the authors' tools read; the old file stays until the new one is complete."""
     if not mdp.is_complete:
-        raise StoreError(f"{path}: the published layout has no place for states that were not explored")
+        raise StoreError(f"{path}: the published layout has no place for unexplored states")
     arrays: dict[str, tuple[tuple[int, ...], Any, Iterator[NDArray[Any]]]] = {
         "transitions": ((mdp.num_states, mdp.num_actions), np.int64, _blocks(mdp.transitions, np.int64)),
         "rewards": ((mdp.num_states, mdp.num_actions), np.float32, _reward_blocks(mdp)),
@@ -118,7 +118,9 @@ class _Member:
         if self._data is None:
             needed = self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
             if needed > available_memory():
-                raise InvalidTableError(f"array {self._name!r} needs {needed:,} bytes of memory, more than there is")
+                raise InvalidTableError(
+                    f"array {self._name!r} needs {needed:,} bytes of memory, more than is available"
+                )
             self._data = self._read(needed)
             self._data.flags.writeable = False
         return self._data
@@ -214,7 +216,7 @@ def _horizon(
         acyclic = graph.successors_first(np.ascontiguousarray(transitions, np.int32))
         if acyclic is not None:
             return acyclic[1]
-    raise InvalidTableError("the file does not say its horizon and episodes can go on for ever: give one")
+    raise InvalidTableError("the file does not say its horizon, and episodes can go on for ever; give a horizon")
 
 
 def _shortest_decimals(rewards: NDArray[Any]) -> NDArray[Any] | tuple[NDArray[Any], NDArray[np.float64]]:

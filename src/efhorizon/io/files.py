@@ -18,7 +18,7 @@ _HERE, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and the flag of renameat2, from li
 def written_aside(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place once the block has ended without an error.
 
-    Serves files and folders. Whatever was at `path` stays until then, and an error leaves nothing behind.
+    For files and folders. What was at `path` stays until then, and an error leaves nothing behind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -44,7 +44,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Swap two folders: in one step where the system can, so that a kill never finds neither in place."""
+    """Swap two folders: in one step if the system can, so that a kill never leaves neither in place."""
     exchange = getattr(ctypes.CDLL(None), "renameat2", None)
     if exchange is not None and exchange(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0:
         return

@@ -1,4 +1,4 @@
-"""What this machine has to give: memory and processor cores, the same on Linux and macOS."""
+"""What this machine has: memory and processor cores, the same on Linux and macOS."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import psutil
 
 
 def available_memory() -> int:
-    """Bytes that can still be taken without swapping."""
+    """Bytes that can still be used without swapping."""
     return int(psutil.virtual_memory().available)
 
 

@@ -1,8 +1,8 @@
 """Writing a PNG file, so that showing a screen needs no image library.
 
-Screens of games have few colours, so an image is stored as numbers into a palette where 256 colours suffice: a third of
-the bytes and less. Other images get a filter for each row, chosen by the usual rule (the least sum of differences),
-unless they are smaller without: a sheet of frames repeats itself, and filters hide that.
+Screens of games have few colours, so if 256 colours suffice an image is stored as indices into a palette: a third of
+the bytes or less. Other images get a filter for each row, chosen by the usual rule (the least sum of differences),
+unless they are smaller without one: a sheet of frames repeats itself, and filters hide that.
 """
 
 from __future__ import annotations

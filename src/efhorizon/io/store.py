@@ -1,4 +1,4 @@
-"""The native store: one zarr v3 folder a table, chunked, zstd-compressed, a checksum on every chunk.
+"""The native store: one zarr v3 folder per table, chunked, zstd-compressed, a checksum on every chunk.
 
     transitions int32 [S, A]    reward_codes uint [S, A]    reward_values float64 [R]
     screens uint8 [N, H, W, C]  screen_mapping int32 [S]                          (where there are screens)
@@ -88,7 +88,7 @@ def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
 
 
 def header(path: Path) -> dict[str, Any]:
-    """What a store says of itself, checked: horizon, metadata, and shape, type and digest of each array."""
+    """The header of a store, checked: horizon, metadata, and shape, type and digest of each array."""
     group = _opened(path)
     return {name: group.attrs[name] for name in _HEADER}
 
@@ -208,7 +208,7 @@ def _checked_array(path: Path, group: Any, name: str, recorded: dict[str, Any]) 
     lazy = _LazyArray(path, group, name, recorded)
     needed = int(np.prod(lazy.shape, dtype=np.int64)) * lazy.dtype.itemsize
     if needed > available_memory():
-        raise StoreError(f"{path}: array {name!r} needs {needed:,} bytes of memory, more than there is")
+        raise StoreError(f"{path}: array {name!r} needs {needed:,} bytes of memory, more than is available")
     array = np.ascontiguousarray(lazy[...])
     if _digest(array) != recorded["xxh128"]:
         raise StoreError(f"{path}: array {name!r} is not what was written")

@@ -39,7 +39,7 @@ def load_table(given: str | Path, tables: Path, *, horizon: int | None = None) -
 
 
 def table_path(given: str | Path, tables: Path) -> Path:
-    """Where that table is: a store or an npz, which a name may leave unsaid."""
+    """Where that table is: a store, or an npz whose ending may be left out."""
     for place in (tables / given, tables / f"{given}{NPZ}", Path(given)):
         if place.exists():
             return place
@@ -58,7 +58,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _hint(name: str, tables: Path) -> str:
-    """What to do about it: names that are alike, or the command that builds the table."""
+    """What to do about it: similar names, or the command that builds the table."""
     known = {entry.name for entry in catalog.entries()}
     if name in known:
         return f"; build it first: efhorizon build {name} --out {tables}"

@@ -1,4 +1,4 @@
-"""Learning curves out of run rows: the median and the range over seeds, no finer than a picture can show."""
+"""Learning curves from run rows: the median and the range over seeds, no finer than a picture can show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from efhorizon.study.records import Row
 ALGORITHMS = (*DEEP_RL, GORP)
 ALGORITHM_TITLES = {"ppo": "PPO", "dqn": "DQN", "gorp": "GORP"}
 MAX_DRAWN_POINTS = 240
-GORP_RUNS = 101  # that one row of GORP stands for
+GORP_RUNS = 101  # one row of GORP stands for this many
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ def best_settings(settings: Sequence[Setting]) -> list[Setting]:
 
 
 def thinned(curve: Curve, *, logarithmic: bool = True, max_points: int = MAX_DRAWN_POINTS) -> Curve:
-    """A curve of at most so many points, one a stretch of the axis; its range covers all points of the stretch."""
+    """A curve of at most `max_points`, one per stretch of the axis; its range covers all points of the stretch."""
     if len(curve.steps) <= max_points:
         return curve
     at = np.log(np.maximum(curve.steps, 1.0)) if logarithmic else curve.steps

@@ -58,7 +58,7 @@ CompleteAnalysis = AnalysisRecord[CompleteFigures]
 
 
 def is_whole(results: Results, name: str) -> bool:
-    """Whether an analysis is there with all its pictures; one that an export brought has none."""
+    """Whether an analysis is there with all its pictures; one from an export has none."""
     try:
         return _has_pictures(results, results.analysis(name))
     except StoreError:
@@ -94,7 +94,7 @@ def write_analysis(
 def analysis_record(
     mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, build_seconds: float | None = None
 ) -> tuple[CompleteAnalysis, dict[str, bytes]]:
-    """All there is to say about a table, and its pictures by name."""
+    """Everything there is to say about a table, and its pictures by name."""
     if not mdp.is_complete:
         raise InvalidTableError(f"{_name(mdp)}: the table is unfinished; a study needs complete ones")
     began = time.monotonic()
@@ -151,7 +151,7 @@ def _figures(analysis: Analysis) -> CompleteFigures:
 def _name(mdp: TabularMDP) -> str:
     name = mdp.metadata.get("id")
     if not isinstance(name, str) or not name or Path(name).name != name:
-        raise InvalidTableError(f"the table's name is {name!r}: nothing that a file can be called")
+        raise InvalidTableError(f"the table's name {name!r} cannot be the name of a file")
     return name
 
 
@@ -180,7 +180,7 @@ def _is_made_from(analysis: AnyAnalysis, inputs: AnalysisProvenance) -> bool:
 
 
 def _bound_digest(bound: Bound) -> str | None:
-    """What a bound of the user's own does; None where its source is not known, so nobody can tell if it changed."""
+    """A version of a user's bound; None if its source is unknown, so that changes would go unnoticed."""
     module = bound.function.__module__
     if module.startswith("efhorizon."):
         return "built in"
@@ -195,7 +195,7 @@ def _has_pictures(results: Results, analysis: AnyAnalysis) -> bool:
 
 
 def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis) -> dict[str, bytes] | None:
-    """The pictures of an analysis, from its table; None where they would not be those that it names."""
+    """The pictures of an analysis, drawn from its table; None if they would not be the ones that it names."""
     pictures: dict[str, bytes] = {}
     if _drawn(mdp, 0, "start", pictures) != analysis.start_picture:
         return None
@@ -208,13 +208,13 @@ def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis) -> dict[str, by
 
 
 def _drawn(mdp: TabularMDP, state: int, kind: str, pictures: dict[str, bytes]) -> str | None:
-    """Draw a state, and say under which name; None where the table has nothing that can be drawn."""
+    """Draw a state and return the picture's name; None if the table has nothing that can be drawn."""
     if mdp.screens is None:
         return None
     try:
         image = shrunk(picture(mdp, state), max_width=2 * 160)
     except EfhorizonError:
-        return None  # an observation that is no picture, or a suite that is not installed
+        return None  # an observation that is not a picture, or a suite that is not installed
     name = f"pictures/{_name(mdp)}-{kind}.png"
     pictures[name] = encoded_png(image)
     return name

@@ -1,4 +1,4 @@
-"""An analysis as a study stores it: what theory says about one MDP, where it is decided, and what that was made from.
+"""An analysis as a study stores it: what theory says about one MDP, which state decides it, and its inputs.
 
 UNSET stands for what older versions did not write; it is not written either.
 """
@@ -59,7 +59,7 @@ class WitnessFigures(Record, frozen=True, kw_only=True):
 
 
 class FailureFigures(Record, frozen=True, kw_only=True):
-    """Where GORP with the exact k and m takes its first action that is not optimal most often."""
+    """Where GORP with the exact k and m is most likely to take its first action that is not optimal."""
 
     time: Count
     state: Count
@@ -110,7 +110,7 @@ class CompleteFigures(Record, frozen=True, kw_only=True):
 
 
 class UnfinishedFigures(Record, frozen=True, kw_only=True):
-    """What is known of a table with unexplored states: intervals."""
+    """What is known about a table with unexplored states: intervals."""
 
     id: str | None = None
     complete: bool
@@ -232,7 +232,7 @@ class AnalysisProvenance(Record, frozen=True, kw_only=True):
     settings: AnalysisSettings | None = None
     bounds: dict[str, str | None] = field(
         default_factory=dict
-    )  # what each registered bound does; None where nobody can tell if it changed
+    )  # the version of each registered bound; None if it is unknown
     efhorizon: str | None = None
     packages: dict[str, str] = field(default_factory=dict)
     python: str | None = None
@@ -299,7 +299,7 @@ def is_complete(analysis: AnyAnalysis) -> TypeGuard[AnalysisRecord[CompleteFigur
 
 
 def decoded_analysis(text: str, where: str, *, what_to_do: str = "") -> AnyAnalysis:
-    """The analysis in a JSON text; `what_to_do` about a text that is none ends the message."""
+    """The analysis in a JSON text; if it is not one, the message ends with `what_to_do`."""
     try:
         content = json_object(text, where, "an analysis")
         if content.get("format") != FORMAT:

@@ -1,4 +1,4 @@
-"""The tables that a study has built, analyzed or not, and how each was verified: tables.csv, one line a table."""
+"""The tables that a study has built, analyzed or not, and how each was verified: tables.csv, one line per table."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class BuiltTable:
     horizon: int
     num_states: int
     num_raw_states: int | None
-    is_degenerate: bool  # every action sequence pays the same
+    is_degenerate: bool  # every action sequence earns the same
     is_verified: bool  # replayed in a fresh environment, and nothing differed
     episodes: int | None  # that were replayed
     steps: int | None
 
 
 def tables_in(folder: Path) -> tuple[BuiltTable, ...]:
-    """The tables in the native store's folder, by name; none where there is no such folder."""
+    """The tables in the native store's folder, by name; none if there is no such folder."""
     paths = sorted(file.parent for file in folder.glob(f"[!.]*/{_STORE_FILE}"))
     return tuple(map(_described, paths))
 
 
 def read_tables(path: Path) -> tuple[BuiltTable, ...]:
-    """The lines of a tables.csv; none where there is no such file."""
+    """The lines of a tables.csv; none if there is no such file."""
     if not path.exists():
         return ()
     reader = csv.DictReader(io.StringIO(read_text(path, "a tables.csv"), newline=""))
@@ -85,7 +85,7 @@ class _Digests(Struct, frozen=True):
 
 
 class _Header(Struct, frozen=True):
-    """What a table's file says of it, as far as it is needed here."""
+    """What a table's file says about it, as far as it is needed here."""
 
     horizon: Count
     metadata: _Metadata
@@ -121,7 +121,7 @@ def _read(line: Mapping[str, str | None], where: str) -> BuiltTable:
 
     name, horizon, num_states = line["name"], count("horizon"), count("num_states")
     if not name or horizon is None or num_states is None:
-        raise StoreError(f"{where}: name, horizon and num_states must be there")
+        raise StoreError(f"{where}: name, horizon and num_states must not be empty")
     return BuiltTable(
         name=name,
         horizon=horizon,

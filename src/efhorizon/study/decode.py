@@ -46,7 +46,7 @@ _RecordT = TypeVar("_RecordT")
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is read and written again: a field that it does not have would be lost, so it is refused."""
+    """A record that is read and written again: an unknown field would be lost, so it is refused."""
 
 
 def read_text(path: Path, what: str, max_bytes: int = MAX_FILE_BYTES) -> str:
@@ -179,4 +179,4 @@ def _joined(path: list[str | int]) -> str:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")

@@ -1,10 +1,10 @@
 """A study as files that other programs read: mdps.parquet and runs.parquet, beside summary.csv and tables.csv.
 
-    mdps.parquet    one row an MDP: the columns of summary.csv, and the whole analysis as a JSON text
-    runs.parquet    one row a run; the learning curve is a list in each of the columns curve_*
+    mdps.parquet    one row per MDP: the columns of summary.csv, and the whole analysis as JSON
+    runs.parquet    one row per run; the learning curve is a list in each of the columns curve_*
 
 The same study gives the same bytes. Files are read back with care: schema, number of rows and bytes are checked. What
-summary.csv says of an MDP is the evaluation's business: its columns are handed in, and handed out as they were.
+summary.csv says about an MDP is up to the evaluation: its columns are handed in, and handed out unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from efhorizon.suites.simulator import MissingExtraError
 
 MDPS, RUNS = "mdps.parquet", "runs.parquet"
 MAX_ROWS, MAX_BYTES = 1_000_000, 1 << 31
-_BATCH_ROWS = 16  # looked at one after the other, so that a small file cannot fill the memory
+_BATCH_ROWS = 16  # read one after the other, so that a small file cannot fill the memory
 _NAME, _ANALYSIS = "mdp_name", "analysis_json"
 _TEXT_COLUMNS = frozenset({_NAME, "origin", "type", "base_mdp_name", "game", "effective_horizon_kind"})
 _COUNT_COLUMNS = frozenset({"horizon", "num_actions", "num_states_consolidated", "k_min", "epw"})
@@ -74,7 +74,7 @@ def read_mdps(path: Path) -> list[ExportedMdp]:
 
 
 def read_runs(path: Path) -> list[Row]:
-    """Run rows, as they are in a results folder; none where there is no such file."""
+    """Run rows, as they are in a results folder; none if there is no such file."""
     if not path.exists():
         return []
     schema = _run_schema()
@@ -117,7 +117,7 @@ def _run_cells(row: Row) -> _Cells:
 
 
 def _curve_cells(curve: list[list[float | None]]) -> dict[str, list[float | None]]:
-    """Points of three numbers (PPO and DQN) or four (GORP) as one list a number."""
+    """Points of three numbers (PPO and DQN) or four (GORP), as one list per number."""
     names = _CURVE[:3] if not curve or len(curve[0]) == 3 else (*_CURVE[:2], *_CURVE[3:])
     return {name: [point[place] for point in curve] for place, name in enumerate(names)}
 

@@ -1,7 +1,7 @@
 """How much time, memory and disk a study will take: ranges, since much is known only when it is done.
 
 What is on disk counts as done. A search's number of states, how soon agents learn and how much work the exact effective
-horizon needs cannot be known before; where there is no upper end to a range, the forecast says so.
+horizon needs cannot be known in advance; if a range has no upper end, the forecast says so.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from efhorizon.study import rates as constants
 from efhorizon.study import sweep
 from efhorizon.study.analyses import is_whole
 from efhorizon.study.plan import Plan
-from efhorizon.study.rates import Rates, measured_rates, network_of, num_actions_of, run_title
+from efhorizon.study.rates import Rates, measured_rates, network_of, num_actions_of
+from efhorizon.study.records import file_name
 from efhorizon.study.results import Results
 from efhorizon.study.sizes import Size, known_size, search_state
 from efhorizon.study.tasks import RunPlan
@@ -23,7 +24,7 @@ from efhorizon.suites import registry
 
 @dataclass(frozen=True)
 class Span:
-    """From `low` to `high`; None: nobody knows."""
+    """From `low` to `high`; None: unknown."""
 
     low: float = 0.0
     high: float | None = 0.0
@@ -121,7 +122,7 @@ def largest(spans: Iterable[Span]) -> Span:
 
 
 def _bounded(size: Size, plan: Plan) -> Size:
-    """A size that nobody knows is at most what the budget allows; a larger environment is left out."""
+    """An unknown size is at most what the budget allows; a larger environment is left out."""
     limit = plan.budget.max_states
     if size.high is None and limit is not None:
         return Size(min(size.low, limit), limit, size.source)
@@ -140,7 +141,7 @@ def _states(size: Size, factor: float) -> Span:
 
 def _build_stage(plan: Plan, targets: Sequence[Target], sizes: dict[str, Size], rates: Rates) -> StageForecast:
     left = [target for target in targets if not (plan.tables / target.id).exists()]
-    longest = {target.search_name: target for target in targets}  # targets ascend in their horizon
+    longest = {target.search_name: target for target in targets}  # targets are sorted by horizon
     seconds, disk = Span(), Span()
     for target in left:
         costs = registry.suite(target.metadata["suite"]).costs
@@ -205,7 +206,7 @@ def _runs_stage(
             if runs.algorithm != algorithm:
                 continue
             for setting in runs.setting_names():
-                done = min(runs.num_runs, rows.get(run_title(target.id, algorithm, setting), 0))
+                done = min(runs.num_runs, rows.get(file_name(target.id, algorithm, "table", setting), 0))
                 num_done, num_left = num_done + done, num_left + runs.num_runs - done
                 if done < runs.num_runs:
                     num_jobs += 1

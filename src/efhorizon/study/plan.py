@@ -37,8 +37,8 @@ class Plan:
         return self.out / "tables"
 
     def targets(self) -> list[Target]:
-        """What is to be built: horizons of one game behind each other, the shortest first, as each search continues
-        the last."""
+        """What is to be built. Horizons of one game are grouped, the shortest first, as each search continues the
+        previous one."""
         found = [catalogue_target(name) for name in self.names]
         first = {target.search_name: place for place, target in reversed(list(enumerate(found)))}
         return sorted(found, key=lambda target: (first[target.search_name], target.horizon))

@@ -1,10 +1,10 @@
 """Running many tasks at once: worker processes, each on its own share of the cores.
 
 A gridworld's network keeps one core busy and no more, and several small trainings side by side waste less than one on
-all cores. So there are as many workers as cores or tasks, whichever are fewer, and the cores are dealt out among them:
+all cores. So there are as many workers as cores or tasks, whichever are fewer, and the cores are divided among them:
 numba starts as many threads as its process may use cores.
 
-A worker that dies takes one task with it, which is reported; the others go on. If the study itself is killed, its
+A worker that dies takes one task with it, which is reported; the others continue. If the study itself is killed, its
 workers see their pipe close and end at once: rows that were written stay, the rest is made by the next call.
 """
 

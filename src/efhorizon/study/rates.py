@@ -1,12 +1,11 @@
 """How fast things go: measured rates with their sources, replaced by what a study itself has measured so far.
 
-All figures are of the development machine: two cores of a Xeon server, while other jobs were running, so a desktop is
-likely to be faster.
+All figures were measured on the development machine: two cores of a Xeon server, while other jobs were running. A
+desktop is likely to be faster.
 """
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,17 +21,17 @@ from efhorizon.study.sizes import search_state
 from efhorizon.suites import registry
 from efhorizon.suites.suite import NetworkKind
 
-# What building takes is in the suites. Training on one core, timesteps of all seeds a second (`benchmarks/train.py`,
+# What building takes is in the suites. Training on one core, timesteps per second of all seeds (`benchmarks/train.py`,
 # and the demo's own rows): flat observations have a small dense network, images a CNN.
 DENSE_STEPS_A_SECOND = {"ppo": 40_000.0, "dqn": 25_000.0}
 IMAGE_STEPS_A_SECOND = {"ppo": 600.0, "dqn": 150.0}
-# Compiling a training, or GORP's kernels, before the first step.
+# Compiling the learner, or GORP's kernels, before the first step.
 COMPILATION_SECONDS = {"ppo": 4.0, "dqn": 5.0, "gorp": 0.5}
 # GORP with one k, by how soon it is solved; the largest is that of MiniGrid-MultiRoom-N4-S5-v1, unsolved within its
 # 100 million timesteps.
 GORP_SECONDS = (0.1, 40.0)
-# The analysis of one table in seconds for each reachable pair and action, beside a constant: little where the exact
-# effective horizon is soon found or out of reach, most where its search uses its whole budget of work.
+# The analysis of one table in seconds for each reachable pair and action, plus a constant: little if the exact
+# effective horizon is found quickly or out of reach, most if its search uses its whole budget of work.
 ANALYSIS_SECONDS, ANALYSIS_SECONDS_A_PAIR = (0.5, 60.0), (1e-5, 5e-4)
 REPORT_SECONDS, REPORT_SECONDS_AN_MDP = (2.0, 10.0), (0.05, 0.5)
 
@@ -50,7 +49,7 @@ TABLE_DISK, ROW_DISK, CURVE_POINT_DISK, MDP_DISK = 100_000, 2_000, 70, (60_000, 
 class Rates:
     """The rates that can be measured while a study runs."""
 
-    pairs: Mapping[str, float] = field(default_factory=lambda: _usual_pairs())  # a second and worker, by suite
+    pairs: Mapping[str, float] = field(default_factory=lambda: _usual_pairs())  # per second and worker, by suite
     dense_steps: Mapping[str, float] = field(default_factory=lambda: dict(DENSE_STEPS_A_SECOND))  # by algorithm
     image_steps: Mapping[str, float] = field(default_factory=lambda: dict(IMAGE_STEPS_A_SECOND))
     measured: tuple[str, ...] = ()  # which of them were measured in this study
@@ -89,7 +88,7 @@ _LEAST_SECONDS = 2.0  # what took less says nothing about a rate
 
 
 def _search_rates(tables: Path, targets: Sequence[Target], num_workers: int) -> dict[str, float]:
-    """Pairs a second and worker, by suite."""
+    """Pairs per second and worker, by suite."""
     found: dict[str, list[float]] = {}
     for target in {target.search_name: target for target in targets}.values():
         search = search_state(target, tables)
@@ -105,7 +104,7 @@ def num_actions_of(target: Target) -> int:
 
 
 def _training_rates(results: Results, networks: Mapping[str, str]) -> dict[tuple[str, str], float]:
-    """Timesteps a second by network and algorithm. Seeds of a task run side by side, so the last one's time counts."""
+    """Timesteps per second by network and algorithm. Seeds of a task run in parallel, so the last one's time counts."""
     together: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     for row in _readable_rows(results):
         if row.algorithm != "gorp" and row.id in networks:
@@ -123,9 +122,3 @@ def _readable_rows(results: Results) -> list[Row]:
         return list(results.rows())
     except EfhorizonError:
         return []
-
-
-def run_title(name: str, algorithm: str, setting: str) -> str:
-    """What the names of the rows of some runs begin with."""
-    parts = (name, algorithm, "table", setting)
-    return "__".join(re.sub(r"[^A-Za-z0-9.=-]", "_", part) for part in parts)

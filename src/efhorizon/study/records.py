@@ -1,4 +1,4 @@
-"""What a study stores beside its analyses, one record for each thing: a run, the study itself, its folder's marker.
+"""What a study stores besides its analyses, one record for each thing: a run, the study itself, its folder's marker.
 
 A record is written with its fields in this order. UNSET stands for what older versions did not write; it is not written
 either.
@@ -42,8 +42,13 @@ class RunProvenance(Record, frozen=True, kw_only=True):
     machine: str | UnsetType = UNSET
 
 
+def file_name(*parts: str) -> str:
+    """The name of a row's file, or with fewer parts what the names of several rows begin with."""
+    return "__".join(re.sub(r"[^A-Za-z0-9.=-]", "_", part) for part in parts)
+
+
 class RunKey(Struct, frozen=True):
-    """What a row is of: equal keys mean the same experiment."""
+    """What a row is about: equal keys mean the same experiment."""
 
     id: str
     algorithm: str
@@ -60,8 +65,7 @@ class RunKey(Struct, frozen=True):
         """The name of the row's file."""
         content = json.dumps(plain(self), sort_keys=True)
         digest = hashlib.sha256(content.encode()).hexdigest()[:10]
-        parts = (self.id, self.algorithm, self.backend, self.setting, f"seed{self.seed}", digest)
-        return "__".join(re.sub(r"[^A-Za-z0-9.=-]", "_", part) for part in parts)
+        return file_name(self.id, self.algorithm, self.backend, self.setting, f"seed{self.seed}", digest)
 
 
 class Row(Record, frozen=True):
@@ -134,7 +138,7 @@ Status = Literal["made", "kept", "left out", "failed"]
 
 
 class StageOutcome(Struct, frozen=True):
-    """What came of one environment in one stage."""
+    """The result for one environment in one stage."""
 
     name: str = field(name="id")
     stage: Stage
@@ -148,7 +152,7 @@ class StageOutcome(Struct, frozen=True):
 
 
 class StudyRecord(Struct, frozen=True, kw_only=True):
-    """What was planned, and what came of each environment: study.json."""
+    """What was planned, and the result for each environment: study.json."""
 
     format: Literal["efhorizon-study"] = STUDY_FORMAT
     format_version: Literal[1] = FORMAT_VERSION

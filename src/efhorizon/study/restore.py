@@ -1,4 +1,4 @@
-"""The way back from an export: what it holds, taken over into a results folder so that a study goes on elsewhere.
+"""The way back from an export: its content is taken over into a results folder, so that a study continues elsewhere.
 
 A row comes back under the file name and with the content that it had, so it counts as done wherever table,
 hyperparameters and code are still the same. Analyses come without their pictures: they count in tables and reports,
@@ -25,7 +25,7 @@ _LONGEST_NAME = 200  # file systems allow 255 characters, and claims and unfinis
 
 @dataclass(frozen=True)
 class Restored:
-    """What came of an export."""
+    """What was taken over from an export."""
 
     file: Path  # with the rows
     num_taken_over: int  # rows
@@ -46,7 +46,7 @@ class Restored:
 
 
 def restore(path: Path, out: Path) -> Restored:
-    """Add what an export (its folder, or runs.parquet alone) has and the results folder `out` has not."""
+    """Add what an export (its folder, or runs.parquet alone) has and the results folder `out` lacks."""
     file = _runs_file(path)
     rows = [(_key(row, f"{file}: row {number}"), row) for number, row in enumerate(export.read_runs(file))]
     analyses = _analyses(path / export.MDPS) if path.is_dir() else []
@@ -81,7 +81,7 @@ def _analyses(file: Path) -> list[AnyAnalysis]:
     for analysis in analyses:
         if not _can_be_a_file(analysis.id):
             name = analysis.id[:_LONGEST_NAME]
-            raise StoreError(f"{file}: an MDP is called {name!r}: nothing that a file can be called")
+            raise StoreError(f"{file}: the MDP's name {name!r} cannot be the name of a file")
     return list({analysis.id: analysis for analysis in analyses}.values())
 
 
@@ -99,7 +99,7 @@ def _runs_file(path: Path) -> Path:
 
 
 def _key(row: Row, where: str) -> RunKey:
-    """What a row is of."""
+    """What a row is about."""
     fingerprint, code = row.provenance.table_fingerprint, row.provenance.code
     if fingerprint is UNSET or code is UNSET:
         raise StoreError(f"{where}: provenance: {'code' if code is UNSET else 'table_fingerprint'} is missing")

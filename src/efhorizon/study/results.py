@@ -7,8 +7,8 @@
     DIR/pictures/NAME-start.png           the start state
     DIR/pictures/NAME-deciding.png        the state that makes it hard
     DIR/pictures/NAME-episode.png         an optimal episode, a sheet of frames
-    DIR/study.json                        what was planned, and what came of each environment
-    DIR/tables/, DIR/tables.csv           the tables that were built here, and what is known of those built elsewhere
+    DIR/study.json                        what was planned, and the result for each environment
+    DIR/tables/, DIR/tables.csv           the tables that were built here, and what is known about those built elsewhere
 
 The digest in a row's name covers everything that the row depends on: hyperparameters, protocol, the fingerprint of the
 table, the version of the learner. So a row whose inputs have changed is another row, and is made again. Any number of
@@ -36,7 +36,7 @@ from efhorizon.study.records import FORMAT_VERSION, RESULTS_FORMAT, ResultsMarke
 MAX_ANALYSIS_BYTES = 64 << 20  # the largest ones have a few hundred kilobytes
 MAX_PICTURE_BYTES = 8 << 20
 _FILES = "[!.]*.json"  # not those that are being written
-_REMEDY = "; delete it to have it made again"
+_REMEDY = "; delete it and it will be made again"
 
 
 def is_results(path: Path) -> bool:
@@ -48,24 +48,26 @@ class Results:
     """A results folder."""
 
     def __init__(self, path: Path) -> None:
-        """Nothing is opened yet, nothing is written, and what is missing counts as empty."""
+        """Opens and writes nothing yet; what is missing counts as empty."""
         self.path = path
         self._rows, self._claims, self._analyses = path / "rows", path / "claims", path / "analyses"
 
     @classmethod
     def opened(cls, path: Path) -> Results:
-        """To read: refused where it is something else."""
+        """To read: refused if it is something else."""
         results = cls(path)
         results._check_marker()
         return results
 
     @classmethod
     def made(cls, path: Path) -> Results:
-        """To write: opened, or made where there is nothing."""
+        """To write: opened, or made if there is nothing."""
         marker = path / "results.json"
         if not marker.is_file():
             if path.exists() and (not path.is_dir() or not all(map(_is_unfinished_marker, path.iterdir()))):
-                raise StoreError(f"{path}: not a results directory, and not empty; nothing was written")
+                raise StoreError(
+                    f"{path}: not a results directory, and not empty; choose another folder (nothing was written)"
+                )
             write_json(marker, plain(ResultsMarker()))
         results = cls.opened(path)
         results._rows.mkdir(exist_ok=True)
@@ -92,7 +94,7 @@ class Results:
         """Add a row; the caller holds its claim."""
         path = self._row_file(key)
         if path.exists():
-            raise StoreError(f"{path}: this row is there already")
+            raise StoreError(f"{path}: this row already exists")
         write_json(path, plain(row))
         return path
 
@@ -111,7 +113,7 @@ class Results:
 
     @contextmanager
     def claimed(self, keys: list[RunKey]) -> Iterator[list[RunKey]]:
-        """Those of the keys that have no row and that nobody else is working on; they are ours within the block."""
+        """The keys that have no row and that no other process is working on; they are ours within the block."""
         descriptors: list[int] = []
         ours: list[RunKey] = []
         try:
@@ -199,7 +201,7 @@ class Results:
     # the study
 
     def study(self) -> StudyRecord | None:
-        """What was planned and what came of it, if there is a record of that."""
+        """What was planned and the results, if there is a record of them."""
         path = self.path / "study.json"
         if not path.exists():
             return None
@@ -230,7 +232,7 @@ class Results:
 
 
 def _is_unfinished_marker(path: Path) -> bool:
-    """What a process leaves that is killed while it makes a folder."""
+    """Left behind by a process that was killed while it made a folder."""
     return path.name.startswith(".results.json.") and path.suffix == ".tmp"
 
 

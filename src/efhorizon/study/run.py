@@ -1,4 +1,4 @@
-"""Run a task: one row a run, each written as soon as it is known; done rows are skipped."""
+"""Run a task: one row per run, each written as soon as it is known; existing rows are skipped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of an environment's number of states without searching it."""
+"""What is known about an environment's number of states without searching it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Source = Literal["search", "list", "survey", "nothing"]
 
 @dataclass(frozen=True)
 class Size:
-    """Raw states at which an action can be taken: at least `low`, at most `high` (None: nobody knows)."""
+    """Raw states at which an action can be taken: at least `low`, at most `high` (None: unknown)."""
 
     low: int
     high: int | None

@@ -1,11 +1,11 @@
-"""A study of many environments: build, verify, analyze, run; every stage goes on where it was stopped.
+"""A study of many environments: build, verify, analyze, run; every stage continues where it was stopped.
 
     OUT/tables/         the tables, and the searches that they come from
     OUT/...             a results folder: see `results`
 
-Stages run one after the other over all environments, so that each learns from the one before how much is left. What is
+Stages run one after the other over all environments, so that each knows from the previous one how much is left. What is
 there and still matches its inputs is kept. An environment that cannot be built, is too large or fails in another way is
-listed with its reason, and the rest goes on.
+listed with its reason, and the rest continues.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from efhorizon.study.tasks import RunTask
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What came of all environments."""
+    """The results for all environments."""
 
     outcomes: tuple[StageOutcome, ...]
     seconds: float
@@ -71,7 +71,7 @@ class Watcher:
 
 
 def study(plan: Plan, watcher: Watcher | None = None) -> StudyResult:
-    """Do all of a plan that is not done yet. May be called again at any time, also after it was killed."""
+    """Do everything in a plan that is not done yet. May be called again at any time, even after it was killed."""
     began = time.monotonic()
     results = Results.made(plan.out)
     run = _Study(plan, results, watcher or Watcher())
@@ -118,12 +118,12 @@ class _Study:
                 left = [task for task in tasks if not self._is_done(task.on(mdp))]
                 missing += left
                 if not left:
-                    note("kept", f"{len(tasks)} settings are there" if tasks else "nothing to run")
+                    note("kept", f"{len(tasks)} settings are done" if tasks else "nothing to run")
         if missing:
             self._run_tasks(missing)
 
     def note_down(self) -> None:
-        """Write down what was planned and what came of it, for the report and for people."""
+        """Write down what was planned and what the results are, for the report and for people."""
         outcomes = [replace(outcome, seconds=UNSET) for outcome in self.outcomes]
         self._results.write_study(StudyRecord(efhorizon=__version__, plan=self._plan.record(), outcomes=outcomes))
 
@@ -132,7 +132,7 @@ class _Study:
         return frozenset(outcome.name for outcome in self.outcomes if outcome.is_lost)
 
     def _stage(self, stage: Stage) -> list[Target]:
-        """Begin a stage with what has come so far."""
+        """Begin a stage with the environments that are left."""
         lost = self._lost
         targets = [target for target in self._targets if target.id not in lost]
         self._watcher.stage(stage, [target.id for target in targets], forecast(self._plan, lost))
@@ -140,7 +140,7 @@ class _Study:
 
     @contextmanager
     def _guarded(self, stage: Stage, target: Target) -> Iterator[Callable[[Status, str], None]]:
-        """Work on one environment, whose failure is noted and goes no further."""
+        """Work on one environment; its failure is noted and stops nothing else."""
         began = time.monotonic()
         self._watcher.begin(stage, target.id)
 
@@ -180,7 +180,7 @@ class _Study:
         if limit is not None and raw > limit:
             return note("left out", f"{raw:,} states, more than --max-states {limit:,}")
         degenerate = (
-            "; nothing to learn: every action sequence pays the same" if result.mdp.metadata["degenerate"] else ""
+            "; nothing to learn: every action sequence earns the same" if result.mdp.metadata["degenerate"] else ""
         )
         return note("made" if progress.num_pairs else "kept", f"{raw:,} states, {merged:,} merged{degenerate}")
 

@@ -11,7 +11,7 @@ from efhorizon.errors import EfhorizonError
 
 Algorithm = Literal["ppo", "dqn", "gorp"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
-Settings = dict[str, Any]  # hyperparameters by name; which there are is the algorithm's business
+Settings = dict[str, Any]  # hyperparameters by name; which ones exist depends on the algorithm
 Backend = Literal["table", "sb3"]
 BACKENDS: tuple[Backend, ...] = get_args(Backend)
 
@@ -49,4 +49,4 @@ def _other_setting(algorithm: Algorithm, name: str) -> Settings:
     if algorithm == "gorp" and _ANY_K.fullmatch(name):
         return {"k": int(name[1:])}
     there = f"{PAPER} (all) {' '.join(SETTINGS[algorithm])}" + (" k4 ..." if algorithm == "gorp" else "")
-    raise UnknownSettingError(f"{algorithm} has no setting called {name!r}; there are: {there}")
+    raise UnknownSettingError(f"{algorithm} has no setting called {name!r}; choose from: {there}")

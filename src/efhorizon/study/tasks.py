@@ -1,4 +1,4 @@
-"""What is to be run: every table with every setting, all seeds of one setting being one task."""
+"""What is to be run: every table with every setting. All seeds of one setting are one task."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class UnsuitableStartError(EfhorizonError):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What is run of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
+    """The runs of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
 
     algorithm: sweep.Algorithm
     settings: str = sweep.PAPER
@@ -97,7 +97,7 @@ class RunTask:
         return self.on(load(self.table)) if isinstance(self.table, Path) else self
 
     def on(self, mdp: TabularMDP) -> RunTask:
-        """The task with its table, which somebody has loaded."""
+        """The task with this table, which is loaded already."""
         _check_complete(mdp)
         return dataclasses.replace(self, table=mdp)
 
@@ -142,7 +142,7 @@ class RunTask:
 
 
 def check_installed(algorithm: str, backend: str) -> None:
-    """Refuse at once what cannot run because a package is missing."""
+    """Refuse at once if a package is missing."""
     if algorithm == "gorp":
         return
     for module in ("torch",) if backend == "table" else ("torch", "stable_baselines3"):
@@ -153,7 +153,7 @@ def check_installed(algorithm: str, backend: str) -> None:
 
 
 def check_start(algorithm: str, *, has_policy: bool, has_parameters: bool) -> None:
-    """Refuse at once what an algorithm cannot start from."""
+    """Refuse at once if the algorithm cannot start from what was given."""
     if has_policy and algorithm == "ppo":
         raise UnsuitableStartError(
             "PPO explores with the policy that it learns: give it initial parameters instead of an exploration policy"
@@ -200,8 +200,8 @@ def tasks_on(
     backend: str = "table",
     start: Start | None = None,
 ) -> list[RunTask]:
-    """One task per setting. GORP runs its 101 seeds at once, so that each of its settings is one row; its budget is its
-    own. A setting is named after what runs start from too, so that nobody takes a median over unlike runs."""
+    """One task per setting. GORP runs its 101 seeds at once, so each of its settings is one row, with its own budget.
+    The name of a setting includes what its runs start from, so that no median is taken over unlike runs."""
     algorithm, max_steps = runs.algorithm, runs.max_steps
     start = start or Start()
     if algorithm == "gorp":

@@ -1,7 +1,7 @@
 """The 128 colours of an NTSC Atari 2600 as ALE draws them: entry i is the colour of screen value 2 i.
 
 Read off ale-py 0.12.1 by comparing `getScreen` with `getScreenRGB` in all games of the catalogue; no two entries are
-equal, so screen values and colours tell the same screens apart.
+equal, so screens differ in values exactly if they differ in colours.
 """
 
 from __future__ import annotations

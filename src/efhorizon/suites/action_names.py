@@ -9,6 +9,6 @@ from efhorizon.suites import registry
 
 
 def action_names(metadata: Mapping[str, Any], num_actions: int) -> tuple[str, ...]:
-    """Names of the actions of a table with this metadata; their numbers where nobody named them."""
+    """Names of the actions of a table with this metadata; their numbers if they have no names."""
     known = registry.suite(metadata.get("suite")).action_names(str(metadata.get("game")))
     return tuple(known[action] if action < len(known) else str(action) for action in range(num_actions))

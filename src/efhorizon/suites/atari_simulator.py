@@ -7,14 +7,14 @@ follows.
 ALE leaves two things out of its state. Both matter, and both are handled here:
 
 - The screen. After a restore ALE goes on showing what it drew last, so `screen()` refuses to answer between `set_state`
-  and the next `step` (the start state's screen is kept, so it is known after `reset`). Nor does the state tell what
+  and the next `step` (the start state's screen is kept, so it is known after `reset`). Nor does the state say what
   the screen shows: a frame may be drawn from memory that has changed at its end. In Kangaroo one state comes with two
   screens after nine steps, and a table that held one of them for both was not exact. Hence the digest.
 - Whether the last frame was finished. A game that runs 25,000 instructions without a vertical sync leaves its frame
   unfinished, and the next `act` goes on with it. This flag is not restored, so a restored state continues as the state
   did that was left before, and ALE may write outside its frame buffer (its pull requests 732 and 739). Q*bert starts in
   such a state, the only one seen in the 57 games at the ends of steps of 30 frames. Hence an unfinished frame is never
-  restored: the start state is reached by loading the ROM afresh, any other is refused. Nor is anything restored *over*
+  restored: the start state is reached by reloading the ROM, any other is refused. Nor is anything restored *over*
   an unfinished frame: the emulator finishes it first.
 """
 
@@ -128,7 +128,7 @@ class AtariSimulator:
             self._check(state)
             if self._frame_is_unfinished(state):
                 if state != self._start_state:
-                    raise SimulatorError(f"{self._rom.stem}: ALE restores no state exactly that ends inside a frame")
+                    raise SimulatorError(f"{self._rom.stem}: ALE cannot restore a state that ends inside a frame")
                 self._power_on()
                 self._unfinished = True
                 return
@@ -161,7 +161,7 @@ class AtariSimulator:
         """Nothing to do: the emulator is freed with this object."""
 
     def _power_on(self) -> None:
-        """The one way to the start state that owes nothing to what was played before; takes 0.1 seconds."""
+        """The only way to the start state that does not depend on what was played before; takes 0.1 seconds."""
         self._ale.loadROM(self._rom)
         self._ale.reset_game()
         self._untouched = True
@@ -192,7 +192,7 @@ class AtariSimulator:
         return reward, life_lost
 
     def _finish_frame(self) -> None:
-        """Play on, whatever it does to the game, until the emulator is between two frames."""
+        """Play on until the emulator is between two frames, no matter what that does to the game."""
         for _ in range(_MAX_FRAMES_TO_FINISH):
             if self._unfinished is None:
                 self.get_state()
@@ -209,10 +209,10 @@ class AtariSimulator:
             return False
         if self._restored_state == self._start_state:
             return True
-        raise SimulatorError("ALE does not restore the screen: it is unknown until the next step")
+        raise SimulatorError("ALE does not restore the screen, so it is unknown until the next step")
 
     def _check(self, state: bytes) -> None:
-        """Refuse a malformed state: ALE would go on with half of it, and with nothing of another game's."""
+        """Refuse a malformed state: ALE would continue with half of it, or with nothing of another game's."""
         emulator_length = int.from_bytes(state[_LENGTH_OFFSET : _LENGTH_OFFSET + 4], "little")
         if len(state) != emulator_length + _BYTES_AROUND_EMULATOR_STATE or state[_MD5_SLICE] != self._rom_md5.encode():
             raise SimulatorError(f"this is not a state of {self._rom.stem} ({len(state)} bytes)")

@@ -33,7 +33,7 @@ _PROBE_STEPS = 50
 
 
 class Gymnasium(Suite):
-    """Whatever is registered with Gymnasium: nothing of it is in the catalogue."""
+    """Anything registered with Gymnasium; these environments are not in the catalogue."""
 
     name = "gymnasium"
     title = "Gymnasium"
@@ -49,7 +49,9 @@ class Gymnasium(Suite):
     def trusted_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of a file, which cannot name a module to import: ids with a colon must be given by the user."""
         if ":" in arguments["env_id"]:
-            raise SimulatorError(f"the file names {arguments['env_id']!r}, which would import a module; not verified")
+            raise SimulatorError(
+                f"the file names {arguments['env_id']!r}, which would import a module, so it was not verified"
+            )
         return arguments
 
     def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
@@ -139,7 +141,7 @@ class GymnasiumSimulator:
     def stochastic_pair(self, num_steps: int, rng: np.random.Generator) -> str | None:
         """One line that names a state and action with two different results, or None where a random walk met none.
 
-        Before each repetition every random generator in reach is seeded anew: what the result depends on then shows.
+        Before each repetition every random generator in reach gets a new seed, so that any dependence on it shows.
         """
         self.reset()
         for _ in range(num_steps):
@@ -182,7 +184,7 @@ class GymnasiumSimulator:
 
 
 class SnapshotSimulator(GymnasiumSimulator):
-    """An environment that has `get_state` and `set_state` of its own."""
+    """An environment with its own `get_state` and `set_state`."""
 
     def get_state(self) -> bytes:
         unwrapped: Any = self._env.unwrapped
@@ -224,7 +226,7 @@ def identity_of(env: Any) -> bytes:
         env = env.env
 
 
-# what Gymnasium keeps beside the state: spaces, registration, wrapped environments, counters of its own checks
+# what Gymnasium keeps besides the state: spaces, registration, wrapped environments, counters of its own checks
 _NOT_STATE = {
     "env",
     "spec",

@@ -6,11 +6,11 @@ view is switched off, and a state is only what a step can change:
     agent's cell and direction | flags of each door | kind of what is carried | each object's cell, kind, ever picked up
 
 All else - walls, goals, lava, the mission - is fixed by the layout of seed 0. `step_count` and the random generator are
-no part of it: success pays 1 at any time, and a gridworld that draws a random number after its reset is refused.
+not part of it: success pays 1 at any time, and a gridworld that draws a random number after its reset is refused.
 
 Objects that can be carried are sorted into *kinds*: same type, same colour, same contents, and held by the same
 attribute of the environment (`env.obj` is the object to fetch; success is decided by its identity). Objects of one kind
-cannot be told apart, so states that differ only by swapping them are one state, as in the published tables. The bytes
+are interchangeable, so states that differ only by swapping them are one state, as in the published tables. The bytes
 are therefore canonical: equal states give equal bytes, in every process.
 """
 
@@ -84,7 +84,7 @@ class MiniGridSimulator:
         occupant = self._cells[front]
         _, reward, terminated, _, _ = env.step(action)
         if self._generator.was_used:
-            raise SimulatorError(f"{self._env_id} draws random numbers in its steps: it is no deterministic MDP")
+            raise SimulatorError(f"{self._env_id} draws random numbers in its steps, so it is not deterministic")
         if action == FORWARD:
             self._cell = self._agent_cell()
         elif action > FORWARD:
@@ -250,7 +250,7 @@ class _Stock:
 
 
 class _WatchedGenerator:
-    """Takes the place of the random generator once the layout is made, and tells whether it was used since."""
+    """Takes the place of the random generator once the layout is made, and says whether it was used since."""
 
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator

@@ -6,7 +6,7 @@ A snapshot is Procgen's own, with the step counter, the last action and the last
 tables (maze_easy_l0_30_fs1: 2227 states). Restoring it is exact in all 16 games, and draws the screen again.
 
 At the end of an episode the library starts the next one in the same step: the reward is the finished episode's, while
-the state and the screen are the new one's and belong to nobody.
+the state and the screen are the new one's and are not used.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class ProcgenSimulator:
     """One level; a step repeats its action `frameskip` times, or until the episode ends.
 
     Actions are the first `num_actions` of the library's 15: nine moves, then the games' special keys. The exploration
-    levels are fixed by the library, one a game: their `level` is 0.
+    levels are fixed by the library, one per game: their `level` is 0.
     """
 
     def __init__(self, game: str, difficulty: Difficulty, level: int, frameskip: int, num_actions: int) -> None:

@@ -1,6 +1,6 @@
 """All suites: those of this package, and those that other packages add by the entry-point group `efhorizon.suites`.
 
-A plug-in that cannot be used is left out with a warning of one line, and everything else goes on.
+A plug-in that cannot be used is left out with a one-line warning, and everything else works.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def suites() -> tuple[Suite, ...]:
 
 
 def suite(name: object) -> Suite:
-    """The suite with this name; one that is not installed can only be spoken about."""
+    """The suite with this name; one that is not installed has nothing but its name."""
     return next((each for each in suites() if each.name == name), UnknownSuite(str(name)))
 
 
@@ -55,7 +55,7 @@ def _loaded(point: EntryPoint, others: dict[str, Suite]) -> Suite | None:
         _check(suite)
         if suite.name in others:
             raise TypeError(f"there is a suite called {suite.name!r} already")
-    except Exception as error:  # whatever another package does must not stop everything else
+    except Exception as error:  # errors in another package must not stop everything else
         reason = (str(error).splitlines() or [""])[0]
         text = f"the suite {point.name!r} of {_package(point)} is left out: {type(error).__name__}: {reason}"
         warnings.warn_explicit(text, SuiteWarning, filename=point.value, lineno=1)
@@ -66,13 +66,13 @@ def _loaded(point: EntryPoint, others: dict[str, Suite]) -> Suite | None:
 
 def _check(suite: object) -> None:
     if not isinstance(suite, Suite):
-        raise TypeError(f"its entry point is {suite!r}, no instance of efhorizon.suites.suite.Suite")
+        raise TypeError(f"its entry point is {suite!r}, not an instance of efhorizon.suites.suite.Suite")
     for attribute in ("name", "title"):
         if not isinstance(getattr(suite, attribute, None), str):
             raise TypeError(f"it has no {attribute}")
     for entry in suite.entries():
         if not isinstance(entry, Entry) or entry.suite != suite.name:
-            raise TypeError(f"{entry!r} is no entry of the suite {suite.name!r}")
+            raise TypeError(f"{entry!r} is not an entry of the suite {suite.name!r}")
 
 
 def _is_being_imported(point: EntryPoint) -> bool:

@@ -1,4 +1,4 @@
-"""For simulators whose restore is not exact: find that out, and do without restoring.
+"""For simulators that do not restore states exactly: detect that, and do without restoring.
 
 A restore is exact if continuing from a restored state equals continuing without ever having restored. Nothing less will
 do: restored runs that merely agree with each other make a consistent table of the wrong game.
@@ -107,7 +107,7 @@ def restore_is_exact(
     """Compare random rollouts of fresh simulators that never restore with the same rollouts restored before each step.
 
     Two simulators take turns at the restored steps, so every state crosses from one to the other, and the one that
-    receives it first takes a random step away: whatever a snapshot leaves out is then surely something else.
+    receives it first takes a random step away, so that anything a snapshot leaves out is certainly different.
     """
     with contextlib.closing(make_simulator()) as one, contextlib.closing(make_simulator()) as other:
         for _ in range(num_rollouts):
@@ -152,7 +152,7 @@ def _difference(
         if expected.terminated != found.terminated:
             return f"terminated {found.terminated} instead of {expected.terminated}"
         if expected.terminated:
-            return ""  # what comes after the end is nobody's state
+            return ""  # the state after the end does not matter
     if plain.identity(plain.get_state()) != restored.identity(restored.get_state()):
         return "state"
     num_pixels = int(np.count_nonzero(plain.screen() != restored.screen()))

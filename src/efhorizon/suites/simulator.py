@@ -41,7 +41,7 @@ class Simulator(Protocol):
         ...
 
     def get_state(self) -> bytes:
-        """Everything that is needed to go on from here, in this process or another."""
+        """Everything that is needed to continue from here, in this process or another."""
         ...
 
     def set_state(self, state: bytes) -> None:
@@ -49,7 +49,7 @@ class Simulator(Protocol):
         ...
 
     def identity(self, state: bytes) -> bytes:
-        """The part of a snapshot that tells two states apart: equal identities mean the same state."""
+        """The part of a snapshot that identifies the state: equal identities mean the same state."""
         ...
 
     def screen(self) -> Screen:

@@ -40,7 +40,7 @@ class Survey(NamedTuple):
 
 @dataclass(frozen=True)
 class Costs:
-    """What building takes, for forecasts only; a study goes on with the rates that it measures itself."""
+    """What building takes, for forecasts only; a study then uses the rates that it measures itself."""
 
     pairs_a_second: float = 1_000.0  # state-action pairs that one worker emulates
     build_seconds: float = 2.0  # of the smallest table: start simulators, check that they restore, verify
@@ -93,7 +93,7 @@ class Suite:
 
         A file may come from anywhere: refuse arguments that would run code of its choice.
         """
-        raise SimulatorError(f"{self.title}: the file's word for its environment is not taken")
+        raise SimulatorError(f"{self.title}: a file cannot say which environment to run")
 
     def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
         """Whether simulators restore states exactly; where not, states are replayed from reset.
@@ -114,7 +114,7 @@ class Suite:
     def drawn(self, screen: Screen) -> Screen:
         """A screen stored in `screen_format` as an RGB (or grey) image [H, W, 3 or 1]."""
         if screen.shape[2] not in (1, 3) or screen.shape[0] < 2:
-            raise InvalidTableError(f"an observation of shape {screen.shape} is no picture")
+            raise InvalidTableError(f"an observation of shape {screen.shape} is not a picture")
         return screen
 
     def action_names(self, game: str) -> Sequence[str]:

@@ -40,7 +40,7 @@ def train(
     exploration_policy: ExplorationPolicy | None = None,
     on_progress: Callable[[list[RunRecord]], None] | None = None,
 ) -> list[RunResult]:
-    """Train one agent a seed until each is finished.
+    """Train one agent per seed until each is finished.
 
     `initial` are parameters to start from instead of random ones. The random actions of epsilon-greedy are those of
     `exploration_policy`; every action is equally likely where there is none.
@@ -55,7 +55,7 @@ def train(
         raise UntrainableTableError(f"{table.id}: {table.transitions.size} transitions do not fit the replay buffer")
     runs = [RunRecord(seed, protocol, optimal_units=table.optimal_units, unit=table.unit) for seed in seeds]
     learners = _learners(table)(table, settings, interval, seeds, initial, exploration_policy)
-    placed, step, began = runs, 0, time.monotonic()  # one run a place of the learners
+    placed, step, began = runs, 0, time.monotonic()  # one run per place of the learners
     while any(not run.is_finished for run in placed):
         is_done, units, greedy = learners.interval(step)
         for place, run in enumerate(placed):

@@ -75,7 +75,7 @@ class ImageNetwork:
         return self._passed(self.images.shown(distinct))[torch.from_numpy(place)]
 
     def values(self, observation: Numbers) -> NDArray[np.float32]:
-        """The same, without a thought of gradients, in several passes if there are many."""
+        """The same without gradients, in several passes if there are many."""
         passes = [observation[begun : begun + _IMAGES_A_PASS] for begun in range(0, len(observation), _IMAGES_A_PASS)]
         with torch.no_grad():
             return np.concatenate([self._passed(self.images.shown(part)).numpy() for part in passes])
@@ -146,7 +146,7 @@ def greedy_return(table: ObservedTable, preferences: Callable[[Numbers], NDArray
 
 
 def each(learners: Sequence[Learner], work: Callable[[Learner], Result]) -> list[Result]:
-    """`work` on the learner of each seed. A thread takes a seed and computes alone, whatever the number of cores:
+    """`work` on the learner of each seed. Each seed is computed by one thread, however many cores there are:
     threads that share small matrices mostly wait for each other, and would round sums in another order.
     """
     before = torch.get_num_threads()

@@ -20,7 +20,7 @@ class Updates(NamedTuple):
 
 
 class PPOLearners(Protocol):
-    """PPO with several seeds: what they carry along, and how they go on."""
+    """PPO with several seeds: their state, and how they continue."""
 
     def updates(self, step: int) -> Updates:
         """The next updates of all seeds, after `step` timesteps: one or more."""
@@ -30,7 +30,7 @@ class PPOLearners(Protocol):
 
 
 class DQNLearners(Protocol):
-    """DQN with several seeds: what they carry along, and how they go on."""
+    """DQN with several seeds: their state, and how they continue."""
 
     def interval(self, step: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """From one evaluation to the next, after `step` timesteps.

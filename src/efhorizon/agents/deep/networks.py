@@ -195,7 +195,7 @@ def network_for(kind: Literal["actor_critic", "q"], table: ObservedTable) -> Net
 def first_parameters(
     network: Network, seeds: Sequence[int], initial: NDArray[np.float32] | None
 ) -> NDArray[np.float32]:
-    """Where each seed starts [B, n]: at parameters of its own, or at those given."""
+    """Where each seed starts [B, n]: at its own random parameters, or at those given."""
     drawn = [network.initial(np.random.default_rng(seed)) if initial is None else initial for seed in seeds]
     return np.stack(drawn).astype(np.float32)
 

@@ -60,7 +60,7 @@ class ImageStacks:
 
 @dataclass(frozen=True)
 class ObservedTable:
-    """A table as agents meet it: where actions lead, what they pay, what is seen."""
+    """A table as agents see it: where actions lead, what they pay, what is observed."""
 
     id: str
     transitions: NDArray[np.int32]  # [P, A], -1 = the end

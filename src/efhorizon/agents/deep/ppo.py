@@ -34,12 +34,12 @@ def train(
     initial: NDArray[np.float32] | None = None,
     on_progress: Callable[[list[RunRecord]], None] | None = None,
 ) -> list[RunResult]:
-    """Train one agent a seed until each is finished. `initial` are parameters to start from instead of random ones."""
+    """Train one agent per seed until each is finished. `initial`: parameters to start from instead of random ones."""
     if settings.samples % settings.minibatch:
         raise ValueError(f"a rollout of {settings.samples} samples does not divide into {settings.minibatch}")
     runs = [RunRecord(seed, protocol, optimal_units=table.optimal_units, unit=table.unit) for seed in seeds]
     learners = _learners(table)(table, settings, protocol.evaluation_interval, seeds, initial)
-    placed, step, began = runs, 0, time.monotonic()  # one run a place of the learners
+    placed, step, began = runs, 0, time.monotonic()  # one run per place of the learners
     while any(not run.is_finished for run in placed):
         is_done, units, evaluations = learners.updates(step)
         for number in range(len(evaluations)):
@@ -66,7 +66,7 @@ def record_rollout(
     evaluation: int,
     protocol: Protocol,
 ) -> None:
-    """Tell a run what happened in one rollout, in the order of timesteps. All its evaluations are of one policy."""
+    """Pass on to a run what happened in one rollout, in order of timesteps. All its evaluations are of one policy."""
     num_steps, num_envs = is_done.shape
     last_step = first_step + num_steps * num_envs
     steps = first_step + num_envs * (1 + np.arange(num_steps))

@@ -28,7 +28,7 @@ from efhorizon.compiled import Flags, Integers, Words, compiled, compiled_with
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
-_STEPS_A_CALL = 10_240  # timesteps between looks at the results: about one evaluation
+_STEPS_A_CALL = 10_240  # timesteps between two reports: about one evaluation
 _BITS = 2**31
 
 

@@ -1,6 +1,6 @@
-"""What a run may start from instead of chance: a policy's parameters, a policy to explore with. Files, checked.
+"""What a run may start from instead of random parameters and actions: files with parameters or a policy, checked.
 
-    parameters          F.npz   Stable-Baselines3's state dictionary, an array a name; both backends take it
+    parameters          F.npz   Stable-Baselines3's state dictionary, one array per name; both backends take it
     exploration policy  F.npy   probabilities [S, A] or [T, S, A]
 
 A file's digest is that of the numbers in it, so that a file written again with the same content is the same file.
@@ -69,7 +69,7 @@ def load_parameters(path: Path) -> dict[str, NDArray[np.float32]]:
         raise StoreError(f"{path}: not a .npz of arrays ({reason})") from None
     for name, array in arrays.items():
         if array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise StoreError(f"{path}: parameters are finite floating-point numbers; {name} ({array.dtype}) is not")
+            raise StoreError(f"{path}: parameters must be finite floating-point numbers; {name} ({array.dtype}) is not")
     return {name: array.astype(np.float32) for name, array in arrays.items()}
 
 

@@ -5,7 +5,7 @@ return. PPO's run ends as well when more than half of its last `window` training
 stop when the median of the last 100 is). Returns are compared in reward units: integers, so equality is exact.
 
 The sample complexity of a setting is the median over seeds, that of an algorithm the least over its settings; a run
-that does not get there within `max_steps` counts as infinite.
+that is not optimal within `max_steps` counts as infinite.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Protocol:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What one run came to."""
+    """The result of one run."""
 
     seed: int
     sample_complexity: int | None  # timesteps until optimal; None: not within the steps run
@@ -38,12 +38,12 @@ class RunResult:
     best_return: float | None  # of the evaluations and the training episodes, in the game's points
     final_return: float | None  # of the last evaluation
     solved_by: str | None  # "evaluation" or "training episodes"
-    curve: Sequence[tuple[float | None, ...]] = ()  # see `experiments.records.Row`
+    curve: Sequence[tuple[float | None, ...]] = ()  # see `study.records.Row`
     wall_seconds: float = 0.0
 
 
 class RunRecord:
-    """Follows one run: takes episodes and evaluations in the order of their timesteps, and tells when to stop."""
+    """Follows one run: takes episodes and evaluations in the order of their timesteps, and says when to stop."""
 
     def __init__(self, seed: int, protocol: Protocol, *, optimal_units: int, unit: float) -> None:
         self.seed = seed
@@ -99,7 +99,7 @@ class RunRecord:
         self.passed(int(steps[-1]))
 
     def passed(self, step: int) -> None:
-        """The run has come so far."""
+        """The run has got this far."""
         self._steps = self._solved[0] if self._solved else max(self._steps, min(step, self._protocol.max_steps))
 
     def result(self) -> RunResult:

@@ -1,7 +1,7 @@
 """PPO and DQN by Stable-Baselines3 on the live environment: the reference for the table backend.
 
 Same settings, protocol and results as `ppo.train` and `dqn.train`. The table is needed for the optimal return only, and
-to know in which state an exploration policy is asked.
+to know the state for which an exploration policy is asked.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def train(
 
 @contextlib.contextmanager
 def _suitable_threads(table: ObservedTable) -> Iterator[None]:
-    """One thread for MLPs: several mostly wait for each other, and for long where other jobs keep the cores busy."""
+    """One thread for MLPs: several mostly wait for each other, for a long time if other jobs keep the cores busy."""
     _, torch = _libraries()
     before = torch.get_num_threads()
     if isinstance(table.seen, FlatColumns):
@@ -218,7 +218,7 @@ def _callback_class() -> type[Any]:
     from stable_baselines3.common.callbacks import BaseCallback
 
     class ProtocolCallback(BaseCallback):
-        """Tells a run of every episode and evaluation, and ends the training when it is finished."""
+        """Passes every episode and evaluation on to the run, and ends the training when it is finished."""
 
         def __init__(self, run: RunRecord, env: LearnerEnv, interval: int, on_evaluation: Callable[[], None]) -> None:
             super().__init__()

@@ -136,7 +136,7 @@ def live_environment(
         return GymnasiumEnvironment(environment, horizon)
     if not isinstance(environment, str):
         if horizon is None:
-            raise SimulatorError("a simulator has no horizon of its own: give one")
+            raise SimulatorError("a simulator has no horizon; give one")
         return SnapshotEnvironment(type(environment).__name__, environment, horizon)
     entry = catalog.find(environment) or _unlisted_entry(environment)
     if entry is not None:
@@ -144,7 +144,7 @@ def live_environment(
         return SnapshotEnvironment(entry.name, spec_of(entry)(), entry.horizon)
     try:
         env = gymnasium.make(environment, disable_env_checker=True)
-    except Exception as error:  # an unknown id, a missing package: all are one line to the user
+    except Exception as error:  # an unknown id, a missing package: one line for the user in each case
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise SimulatorError(
             f"{environment}: neither in the catalogue nor a Gymnasium environment ({reason})"
@@ -174,5 +174,5 @@ def _horizon(env: gymnasium.Env[Any, Any], given: int | None) -> int:
     own = getattr(getattr(env.unwrapped, "entry", None), "horizon", None)
     limit = own or (env.spec.max_episode_steps if env.spec is not None else None)
     if limit is None:
-        raise SimulatorError("the environment is registered without an episode length: give a horizon")
+        raise SimulatorError("the environment is registered without an episode length; give a horizon")
     return int(limit)

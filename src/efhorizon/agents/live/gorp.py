@@ -95,14 +95,14 @@ def live_gorp(
 ) -> LiveRun:
     """Run GORP(k, m) once on a live environment, for which see `live_environment`.
 
-    `max_steps` ends the run after the iteration that has played so many steps; with a `checkpoint` file the next call
-    goes on from there, as it does after an interruption.
+    `max_steps` ends the run after the iteration in which that many steps have been played; with a `checkpoint` file the
+    next call continues from there, as it does after an interruption.
     """
     check_positive(k=k, m=m)
     if seed < 0:
         raise InvalidSettingError(f"the seed must not be negative, got {seed}")
     if policy is not None and isinstance(environment, SnapshotEnvironment):
-        raise InvalidSettingError("an exploration policy needs observations: give a Gymnasium environment")
+        raise InvalidSettingError("an exploration policy needs observations; give a Gymnasium environment")
     if k > environment.horizon or environment.num_actions**k > _MAX_SEQUENCES:
         raise InvalidSettingError(
             f"k = {k}: {environment.num_actions}^{k} action sequences within {environment.horizon} steps"

@@ -41,7 +41,7 @@ def fqi_gorp(
     check_positive(m=m, runs=runs)
     episodes = num_sequences(mdp, k=k) * m
     if episodes > _MAX_EPISODES:
-        raise InvalidSettingError(f"A^k m = {episodes:,} episodes an iteration are too many")
+        raise InvalidSettingError(f"A^k m = {episodes:,} episodes per iteration are too many")
     prepared = task(mdp, exploration_policy)
     prepared.check_sum(episodes)
     return prepared.played(_fqi_gorp_runs, k, episodes, runs=runs, rng=rng, timesteps=mdp.horizon**2 * episodes)

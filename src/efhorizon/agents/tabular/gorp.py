@@ -7,7 +7,7 @@
         pi_i(s_i) = arg max_{a_i} max_{a_{i+1:i+k-1}} Q_i(s_i, a_i, a_{i+1:i+k-1})
 
 Ties, about which the paper says nothing, are broken uniformly at random among the maximising action *sequences*; the
-exact effective horizon (`bounds.exact_horizon`) counts on the same. Near the horizon sequences are cut to the steps
+exact effective horizon (`bounds.exact_horizon`) assumes the same. Near the horizon sequences are cut to the steps
 that are left: each would have the same number of copies, which changes no chance. Timesteps: T^2 A^k m, as Lemma 5.3
 counts.
 """

@@ -3,9 +3,9 @@
 Section 2 asks for a 50-50 chance of an optimal policy; here at least half of a number of runs must return one. Success
 rates are noisy, and need not grow with m (ties may favour small m), so:
 
-- m is looked for upwards, in steps of at most a half, and then by bisection; it is the smallest that was tried and did;
-- each m is tried with random numbers of its own, so its success rate does not depend on what was tried before;
-- m_low is the smallest m whose success rate may be 1/2, m_high the smallest whose rate is surely that, by 95 percent
+- m is increased by at most a half at a time, then found by bisection; it is the smallest one tried that succeeds;
+- each m is tried with its own random numbers, so its success rate does not depend on what was tried before;
+- m_low is the smallest m whose success rate may be 1/2, m_high the smallest whose rate certainly is, by 95 percent
   Wilson intervals of the rates: the true m lies between them with about that confidence, if rates grow with m;
 - `is_monotone` says whether some smaller m did better than a larger one by more than chance explains.
 """

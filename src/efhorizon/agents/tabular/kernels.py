@@ -2,7 +2,7 @@
 
 `words` is the random stream of a run (`agents/streams.py`).
 
-A rollout is left once no reward can be had in the time that is left: its sum is known, and nobody looks at the rest.
+A rollout stops once no reward can be had in the time that is left: its sum is known, and the rest does not matter.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""R-max for deterministic MDPs: what was never tried is taken to pay the largest reward for ever (Appendix D.1).
+"""R-max for deterministic MDPs: what was never tried is assumed to pay the largest reward for ever (Appendix D.1).
 
     f(s, a) = s and R(s, a) = r_max for all pairs
     for j = 1, ..., S A:

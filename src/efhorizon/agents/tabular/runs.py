@@ -22,7 +22,7 @@ from efhorizon.planning.policies import exploration_policy as checked_policy
 _MAX_SUM = 2**62  # of absolute rewards in units, in int64
 _ROUNDED_UNITS = 2**32  # the largest reward in units where rewards have no common unit
 _MAX_SEQUENCES = 2**31
-_MIN_PARALLEL_STATES = 8192  # planning wakes all threads for each time: small tables are done sooner by one
+_MIN_PARALLEL_STATES = 8192  # planning wakes all threads for each time, so one thread is faster on small tables
 
 
 class InvalidSettingError(EfhorizonError, ValueError):

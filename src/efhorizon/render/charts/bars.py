@@ -1,4 +1,4 @@
-"""Bars: how many MDPs have which minimum k, how many states each layer has."""
+"""Bar charts: how many MDPs have which least k, how many states each layer has."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_BARS = 150
 
 @dataclass(frozen=True)
 class Bar:
-    """MDPs with one minimum k."""
+    """The MDPs with one least k."""
 
     label: str
     solved: int
@@ -57,7 +57,7 @@ def min_k_chart(bars: Sequence[Bar], *, algorithm: str = "PPO", width: int = 440
     return chart(
         width,
         height,
-        f"Minimum k of {sum(bar.total for bar in bars)} MDPs, split by whether {algorithm} solved them",
+        f"Least k of {sum(bar.total for bar in bars)} MDPs, split by whether {algorithm} solved them",
         _legend(kinds, left, 18),
         marks.y_ticks(y_axis, ticks, left, right),
         marks.frame(left, top, right, bottom),
@@ -70,7 +70,7 @@ def min_k_chart(bars: Sequence[Bar], *, algorithm: str = "PPO", width: int = 440
 def layer_chart(layers: Sequence[int], *, width: int = 680, height: int = 200) -> Markup:
     """States that can be reached at each time."""
     left, right, top, bottom = 66, width - 10, 12, height - 46
-    group = math.ceil(len(layers) / _MAX_BARS)  # long episodes: several times a bar, which shows the largest
+    group = math.ceil(len(layers) / _MAX_BARS)  # long episodes: several times per bar, which shows the largest
     shown = [max(layers[start : start + group]) for start in range(0, len(layers), group)]
     positive = [size for size in shown if size > 0] or [1]
     is_log = max(positive) > _LOG_RATIO * min(positive)

@@ -1,4 +1,4 @@
-"""The small picture that says what the effective horizon is: GORP tries all beginnings and samples the rest."""
+"""The small picture that explains the effective horizon: GORP tries all beginnings and samples the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The law of the return of one action: small, to stand in a table below those of the other actions."""
+"""The distribution of returns of one action: small, for a table with one row per action."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class HistogramScale:
     most: float
 
 
-def histogram_scale(laws: Sequence[tuple[Sequence[float], Sequence[float]]]) -> HistogramScale:
-    """The scale for some laws, each (returns, probabilities). Probabilities far apart need a logarithmic axis."""
-    returns = [value for values, _ in laws for value in values] or [0.0]
-    probabilities = [p for _, law in laws for p in law if p > 0] or [1.0]
+def histogram_scale(histograms: Sequence[tuple[Sequence[float], Sequence[float]]]) -> HistogramScale:
+    """The scale for some histograms (returns, probabilities). Probabilities far apart need a logarithmic axis."""
+    returns = [value for values, _ in histograms for value in values] or [0.0]
+    probabilities = [p for _, chances in histograms for p in chances if p > 0] or [1.0]
     least, most = min(probabilities), max(probabilities)
     return HistogramScale(min(returns), max(returns), least < _VISIBLE * most, least, most)
 
@@ -87,7 +87,7 @@ def return_histogram(
 
 
 def return_axis(scale: HistogramScale, *, width: int = 340) -> Markup:
-    """The axis of returns that stands below a column of histograms."""
+    """The axis of returns below a column of histograms."""
     left, right = (34 if scale.is_log else 10), width - 14
     x_axis = Axis(scale.low, scale.high, left + 6, right - 6)
     ends = [scale.low] if scale.low == scale.high else [scale.low, scale.high]

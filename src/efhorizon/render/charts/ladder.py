@@ -13,7 +13,7 @@ from efhorizon.render.charts import marks
 from efhorizon.render.charts.svg import Axis, chart, element, joined, line, log_tick_text, log_ticks, path, text
 
 _ROW, _LEFT, _RIGHT, _TOP = 44, 14, 92, 10
-_CUT = 16.0  # powers of ten: what lies beyond is an arrow, else it would squeeze all others
+_CUT = 16.0  # powers of ten: larger values become an arrow, or they would squeeze all others
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Learning curves: the median as a line, the range over runs as a shade, the optimal return dashed."""
+"""Learning curves: the median as a line, the range over runs shaded, the optimal return dashed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def learning_chart(
     width: int = 680,
     height: int = 360,
 ) -> Markup:
-    """Return against timesteps, one line an algorithm."""
+    """Return against timesteps, one line per algorithm."""
     left, right, top, bottom = 66, width - 16, 40, height - 46
     is_log = steps_axis == "log"
     busy = _from_first_change(curves) if is_log else curves
@@ -58,7 +58,7 @@ def learning_chart(
 
 
 def _from_first_change(curves: Sequence[Curve]) -> list[Curve]:
-    """Without the powers of ten in which nothing happens: GORP's curve begins with the first timestep of all."""
+    """Without the powers of ten in which nothing happens: GORP's curve begins at the very first timestep."""
     starts = [_first_change(curve) if curve.algorithm == GORP else float(curve.steps[0]) for curve in curves]
     start = min((each for each in starts if each is not None), default=1.0)
     return [_clipped(curve, 10.0 ** math.floor(_log10(start))) for curve in curves]
@@ -75,7 +75,7 @@ def _clipped(curve: Curve, start: float) -> Curve:
     before = int((curve.steps < start).sum())
     if before == 0:
         return curve
-    last = before - 1  # stands for all before it, at the start
+    last = before - 1  # at the start: stands for all steps before it
     steps = np.maximum(curve.steps[last:], start)
     return replace(curve, steps=steps, median=curve.median[last:], low=curve.low[last:], high=curve.high[last:])
 
@@ -125,7 +125,7 @@ def _return_axis(curves: Sequence[Curve], optimal: float, exploration: float | N
 
 
 def _level(value: float, name: str, x_axis: Axis, y_axis: Axis, *, is_right: bool) -> Markup:
-    """A return that is marked all along; its name stands where curves rarely are."""
+    """A return marked along the whole chart; its name is where curves rarely are."""
     y = y_axis(value)
     place, class_ = (x_axis.end, "note end") if is_right else (x_axis.start + 6, "note")
     label = text(place, y - 5, f"{name} {numbers.significant(value)}", class_)

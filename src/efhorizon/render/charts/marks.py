@@ -10,7 +10,7 @@ from efhorizon.render.charts.svg import Axis, element, joined, line, path, text
 from efhorizon.suites import registry
 
 OTHER_SUITE = "other"  # stands for all that are not installed
-_CHARACTER_WIDTH = 9.0  # of the legend's text where it is largest, on phones
+_CHARACTER_WIDTH = 9.0  # of the legend's text at its largest, on phones
 
 
 def suites_in(suites: Collection[str]) -> list[str]:
@@ -30,7 +30,7 @@ def suite_title(suite: str) -> str:
 
 
 def mark(suite: str, x: float, y: float) -> Markup:
-    """A shape of the suite's own: colours alone would not tell suites apart for everybody."""
+    """Each suite has its own shape, since not everybody can distinguish the colours."""
     shape = registry.suite(suite).mark
     return element(
         "path",

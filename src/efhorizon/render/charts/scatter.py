@@ -1,4 +1,4 @@
-"""Each MDP a mark: what a bound says against what an algorithm needed, both on logarithmic axes."""
+"""One mark per MDP: what a bound says against what an algorithm needed, both on logarithmic axes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.svg import Axis, chart, element, joined, line, log_tick_text, log_ticks, text
 
-_BAND = 30  # pixels for what has no number: unsolved MDPs above, infinite bounds at the right
-_SPREAD = 7  # unsolved MDPs take one of so many heights, so that few hide each other
+_BAND = 30  # pixels for what has no number: unsolved MDPs at the top, infinite bounds on the right
+_SPREAD = 7  # unsolved MDPs are spread over this many heights, so that few hide each other
 _PADDING = 0.25  # powers of ten around the data
 
 
@@ -76,7 +76,7 @@ def _axes(points: Sequence[Point], left: float, right: float, bottom: float, top
 
 
 def _at_least_one(low: float, high: float) -> tuple[float, float]:
-    """An interval that holds at least one whole power of ten and then some."""
+    """An interval that contains at least one whole power of ten, with a margin."""
     missing = max(0.0, 1.5 - (high - low)) / 2
     return low - missing, high + missing
 

@@ -21,7 +21,7 @@ _STEPS_OF_TICKS = (1, 2, 5, 10)
 
 
 def escaped(text: object) -> Markup:
-    """Text that can stand between tags or in quotes, and that an XML parser accepts."""
+    """Text that is safe between tags or in quotes, and that an XML parser accepts."""
     return escape(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", str(text)))
 
 
@@ -44,7 +44,7 @@ def joined(parts: Iterable[object]) -> Markup:
 
 
 def chart(width: float, height: float, title: str, *children: object, has_links: bool = False) -> Markup:
-    """A whole picture; the title is what a screen reader says, and all of an "img": links need a "group"."""
+    """A whole picture; the title is all that a screen reader says of an "img", so links need a "group"."""
     return element(
         "svg",
         element("title", title),
@@ -66,7 +66,7 @@ def standalone(picture: Markup) -> str:
 
 
 def _light_style() -> str:
-    """The style sheet of charts with its light colours filled in: programs for documents know no custom properties."""
+    """The style sheet of charts with its light colours filled in: word processors do not know custom properties."""
     style = files("efhorizon.render.html").joinpath("assets", "charts.css").read_text(encoding="utf-8")
     colours, rules = style.split("}", 1)
     light = dict(re.findall(r"(--[a-z]+): light-dark\((#[0-9a-f]+),", colours))

@@ -1,4 +1,4 @@
-"""The report: a study as a web site that opens from disk. Pure chart functions, pages, and one call that writes all."""
+"""The report: a study as a web site that opens from disk. Pages, and one call that writes them all."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from efhorizon.render.learning_curves import Setting, settings_of
 from efhorizon.study.analysis_record import AnyAnalysis, Figure
 from efhorizon.study.records import Row
 
-_MAX_DIGITS = 18  # longer ones are no counts
+_MAX_DIGITS = 18  # longer numbers are not counts
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class MdpEntry:
         return min(found, default=None)
 
     def bounds(self) -> dict[str, float | Interval]:
-        """log10 of timesteps by name, infinite where a bound is or does not apply; intervals if unfinished."""
+        """log10 of timesteps by name; infinite if a bound is infinite or does not apply; intervals if unfinished."""
         if self.summary is not None:
             return dict(self.summary.bounds)
         if self.analysis is None:
@@ -59,11 +59,11 @@ def study_entries(data: StudyData) -> list[MdpEntry]:
 
 
 def _check_name(name: str) -> None:
-    """JSON can spell texts that no file can hold."""
+    """JSON can hold texts that cannot be written to a file."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise StoreError(f"the name of an MDP is no valid text: {name[:60]!r}") from None
+        raise StoreError(f"the name of an MDP is not valid text: {name[:60]!r}") from None
 
 
 def _natural(name: str) -> list[tuple[str, int]]:

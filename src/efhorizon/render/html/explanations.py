@@ -6,7 +6,7 @@ from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON
 from efhorizon.render import numbers
-from efhorizon.render.html.action_laws import ActionLaw, action_laws
+from efhorizon.render.html.action_returns import ActionReturns, action_returns
 from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures, DecidingState, Figure, UnfinishedFigures
 
 _NAMES_SHOWN = 3
@@ -40,11 +40,11 @@ def why_hard(analysis: AnyAnalysis) -> list[str]:
     figures = analysis.figures
     if isinstance(figures, UnfinishedFigures):
         return [
-            "The search for this MDP's states was stopped, so every figure below is an interval that holds whatever "
-            "the unexplored states do."
+            "The search for this MDP's states was stopped, so every figure below is an interval: it holds for anything "
+            "that the unexplored states might do."
         ]
     if figures.optimal_return == figures.worst_return:
-        return ["There is nothing to learn: every action sequence has the same return."]
+        return ["There is nothing to learn: every action sequence earns the same."]
     gap = None if analysis.deciding is None else _gap(figures, analysis.deciding)
     sentences = (_verdict(figures), _planning(figures), gap, _episodes(figures), _chance(figures))
     return [sentence for sentence in sentences if sentence]
@@ -53,34 +53,35 @@ def why_hard(analysis: AnyAnalysis) -> list[str]:
 def _verdict(figures: CompleteFigures) -> str:
     horizon, needed = figures.effective_horizon, figures.sample_complexity.get("effective_horizon")
     if horizon.value is None or needed is None:
-        return f"The effective horizon is not known: {figures.reasons.get('effective_horizon', 'no bound applies')}."
+        return f"The effective horizon is unknown: {figures.reasons.get('effective_horizon', 'no bound applies')}."
     sign = "is" if horizon.kind == "exact" else "is at most"
     ease = "within" if needed <= PAPER_STEPS else "beyond"
     return (
         f"The effective horizon {sign} {figure(horizon.value)} of {figures.horizon}: GORP with "
         f"k = {horizon.k} and m = {numbers.steps(horizon.m)} finds an optimal policy in "
         f"{numbers.steps(needed)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} that the paper gave "
-        "deep RL."
+        "PPO and DQN."
     )
 
 
 def _planning(figures: CompleteFigures) -> str | None:
     if figures.min_k == 1:
-        return "Acting greedily on the values of random play is optimal, so the rewards point the way."
+        return "Acting greedily on the values of random play is optimal: the rewards show the way."
     if figures.min_k is not None:
-        return f"Acting greedily on the values of random play fails: it takes {figures.min_k} steps of planning first."
+        k = figures.min_k
+        return f"Acting greedily on the values of random play is not optimal: it takes k = {k} steps of planning."
     return None
 
 
 def _gap(figures: CompleteFigures, deciding: DecidingState) -> str | None:
     """How far apart the actions of the deciding state are, and what that costs."""
-    ordered = sorted(action_laws(deciding), key=lambda law: -law.q)
+    ordered = sorted(action_returns(deciding), key=lambda action: -action.q)
     if len(ordered) < 2 or ordered[0].q == ordered[1].q:
         return None
-    lower = [law for law in ordered if law.q < ordered[0].q]
-    best, second = ordered[0], next((law for law in lower if not law.is_optimal), lower[0])
+    lower = [action for action in ordered if action.q < ordered[0].q]
+    best, second = ordered[0], next((action for action in lower if not action.is_optimal), lower[0])
     high, low = numbers.significant(best.q), numbers.significant(second.q)
-    against = f"against {low} for" if low != high else f"only {numbers.significant(best.q - second.q)} more than"
+    against = f"compared with {low} for" if low != high else f"only {numbers.significant(best.q - second.q)} more than"
     return (
         f"In the deciding state, at time {deciding.time}, {_action(best)} is worth {high} "
         f"{_play(deciding)}, {against} {_action(second)}.{_harmless(figures, deciding)}"
@@ -99,24 +100,24 @@ def _harmless(figures: CompleteFigures, deciding: DecidingState) -> str:
     if not all(action.is_optimal for action in deciding.actions):
         return ""
     if _without_theorem(figures):
-        return " It is the smallest gap, but every action is still optimal there, so a wrong choice would cost nothing."
-    return " There every action is still optimal: Theorem 5.4 counts the gap, but a wrong choice would cost nothing."
+        return " This is the smallest gap, but every action is still optimal there, so a wrong choice costs nothing."
+    return " Every action is still optimal there: Theorem 5.4 counts the gap, but a wrong choice costs nothing."
 
 
 def _episodes(figures: CompleteFigures) -> str | None:
-    """What GORP must average to choose rightly."""
+    """How many episodes GORP has to average."""
     horizon = figures.effective_horizon
     if horizon.m is None:
         return None
-    many = "A single episode" if horizon.m == 1 else f"An average over {numbers.steps(horizon.m)} episodes"
+    many = "A single episode" if horizon.m == 1 else f"Averaging {numbers.steps(horizon.m)} episodes"
     bound = "is enough" if horizon.kind == "exact" else "is certainly enough"
     each = "action" if horizon.k == 1 else f"sequence of {horizon.k} actions"
-    return f"{many} of each {each} {bound} for GORP to choose rightly all the way, half of the time."
+    return f"{many} for each {each} {bound} for GORP to get every choice right at least half the time."
 
 
-def _action(law: ActionLaw) -> str:
-    shown = ", ".join(law.names[:_NAMES_SHOWN])
-    more = len(law.names) - _NAMES_SHOWN
+def _action(action: ActionReturns) -> str:
+    shown = ", ".join(action.names[:_NAMES_SHOWN])
+    more = len(action.names) - _NAMES_SHOWN
     return f"“{shown}”" + (f" (and {more} more)" if more > 0 else "")
 
 
@@ -124,7 +125,7 @@ def _chance(figures: CompleteFigures) -> str | None:
     chance = figures.optimal_return_probability
     if chance is None or chance <= 0:
         return None
-    return f"A random episode is optimal with chance {numbers.significant(chance)}."
+    return f"A random episode is optimal with probability {numbers.significant(chance)}."
 
 
 def witness(bound: str, figures: _Figures) -> str:
@@ -146,24 +147,22 @@ def witness(bound: str, figures: _Figures) -> str:
 
 
 def undecided(figures: _Figures) -> str:
-    """Why no state can be named that decides."""
+    """Why there is no deciding state."""
     if isinstance(figures, UnfinishedFigures):
-        return "No state decides: the table is unfinished."
+        return "There is no deciding state: the table is unfinished."
     reason = _without_theorem(figures)
-    return (
-        f"No state can be named: {reason}." if reason else "No state decides: no gap between actions limits this MDP."
-    )
+    return f"There is no deciding state: {reason or 'no gap between actions limits this MDP'}."
 
 
 def _without_theorem(figures: _Figures) -> str:
-    """Why Theorem 5.4, whose gaps name the state that decides, says nothing; empty where it says something."""
+    """Why Theorem 5.4, whose gaps name the deciding state, does not apply; empty if it does."""
     by_k = figures.effective_horizon.by_k
     reasons = [by_k[k].theorem_reason for k in sorted(by_k)]
     return reasons[0] or "" if reasons and all(reasons) else ""
 
 
 def _worst_case(figures: _Figures) -> str:
-    return f"half of all {numbers.power(figures.num_actions, figures.horizon)} action sequences are tried"
+    return f"tries half of all {numbers.power(figures.num_actions, figures.horizon)} action sequences"
 
 
 def _ucb(figures: _Figures) -> str:
@@ -171,19 +170,19 @@ def _ucb(figures: _Figures) -> str:
     if not isinstance(total, int):
         return "S A T"
     states = total // (figures.num_actions * figures.horizon)
-    return f"{numbers.count(states)} states can be reached before the horizon, {figures.num_actions} actions in each"
+    return f"{numbers.count(states)} states can be reached before the horizon, with {figures.num_actions} actions each"
 
 
 def _covering_length(figures: _Figures) -> str:
     low = figures.covering_length_lower if isinstance(figures, CompleteFigures) else None
     return (
-        f"random play takes the rarest action with chance {figure(figures.min_state_action_occupancy)} at best; "
-        f"between {figure(low)} and {figure(figures.covering_length)} episodes visit all"
+        f"random play takes the rarest state-action pair with probability {figure(figures.min_state_action_occupancy)} "
+        f"at best; visiting all pairs takes between {figure(low)} and {figure(figures.covering_length)} episodes"
     )
 
 
 def _planning_window(figures: _Figures) -> str:
-    return f"planning {figure(figures.epw)} steps ahead finds the optimal action; later rewards are ignored"
+    return f"planning {figure(figures.epw)} steps ahead finds an optimal action, ignoring later rewards"
 
 
 def _effective_horizon(figures: _Figures) -> str:
@@ -193,8 +192,9 @@ def _effective_horizon(figures: _Figures) -> str:
     if worst is None:
         entry = None if horizon.k is None else horizon.by_k.get(horizon.k)
         return f"{chosen}, by {entry.method}" if entry is not None and entry.method else chosen
+    chance = numbers.significant(worst.failure_probability)
     where = f"state {worst.state} at time {worst.time}"
-    return f"{chosen}; GORP first errs most often in {where} (chance {numbers.significant(worst.failure_probability)})"
+    return f"{chosen}; GORP's first mistake is likeliest in {where} (probability {chance})"
 
 
 def _theorem(figures: _Figures) -> str:
@@ -208,4 +208,4 @@ def _theorem(figures: _Figures) -> str:
 def _goal(figures: _Figures) -> str:
     goal = figures.goal_mdp if isinstance(figures, CompleteFigures) else None
     chance = numbers.significant(None if goal is None else goal.p)
-    return f"from any pair that can reach the goal, random play does with chance {chance} or more"
+    return f"wherever the goal can still be reached, random play reaches it with probability {chance} or more"

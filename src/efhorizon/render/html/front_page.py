@@ -57,7 +57,7 @@ class MetricLine:
     title: str
     source: str  # theorem
     is_own: bool
-    groups: tuple[tuple[MetricCell, ...], ...]  # one an algorithm
+    groups: tuple[tuple[MetricCell, ...], ...]  # one per algorithm
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class ChangeLines:
     """Table 3: bounds down, algorithms across."""
 
     tables: list[tuple[str, ChangeTable]]  # with the algorithm's title
-    lines: list[tuple[str, bool, list[tuple[MetricCell, MetricCell]]]]  # title, whether our own, cells by table
+    lines: list[
+        tuple[str, bool, list[tuple[MetricCell, MetricCell]]]
+    ]  # title, whether it is the effective horizon, cells by table
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def front_page(
 
 def facts(tables: Tables) -> list[Fact]:
     counts = tables.counts
-    found = [Fact("MDPs", str(counts.num_mdps), paper=str(counts.published_num_mdps))]
+    found = [Fact("MDPs compared", str(counts.num_mdps), paper=str(counts.published_num_mdps))]
     for algorithm in DEEP_RL:
         run = counts.num_run[algorithm]
         solved = f"{counts.num_solved[algorithm]} of {run}" if run else "not run"
@@ -131,7 +133,7 @@ def facts(tables: Tables) -> list[Fact]:
         shown = (
             numbers.short_steps(low) if low == high else f"{numbers.short_steps(low)} to {numbers.short_steps(high)}"
         )
-        found.append(Fact("timesteps a run may take", shown, paper=numbers.short_steps(PAPER_STEPS)))
+        found.append(Fact("timesteps per run, at most", shown, paper=numbers.short_steps(PAPER_STEPS)))
     return found
 
 
@@ -261,7 +263,7 @@ def _estimate_cell(estimate: Estimate | None, metric: str, paper: Mapping[str, f
 
 
 def _best(table: BoundTable, metric: Metric) -> float | None:
-    """The best value of any bound; baselines are no bounds."""
+    """The best value of any bound; baselines are not bounds."""
     estimates = [row.metrics[metric.name].value for row in table.rows if row.kind == "bound"]
     known = [value for value in estimates if value is not None]
     return (max if metric.higher_is_better else min)(known) if known else None

@@ -24,12 +24,12 @@ class Picture:
 
 
 def study_picture(results: Results, name: str) -> Picture:
-    """The picture that an analysis names, such as "pictures/NAME-start.png"; an error says why it is refused."""
+    """The picture that an analysis names, such as "pictures/NAME-start.png"; the error says why it was refused."""
     return checked_png(results.picture(name), str(results.path / name))
 
 
 def checked_png(content: bytes, where: str) -> Picture:
-    """A PNG with nothing in it but the image: texts, profiles and whatever follows the end are left out."""
+    """A PNG with only the image in it: texts, profiles and anything after the end are left out."""
     if not content.startswith(_SIGNATURE):
         raise StoreError(f"{where}: not a PNG file")
     kinds: list[bytes] = []

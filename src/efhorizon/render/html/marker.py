@@ -26,10 +26,10 @@ def is_report(folder: Path) -> bool:
 
 
 def check_replaceable(out: Path, study: Path) -> None:
-    """Refuse to write where something else is, or where the study itself would be swept away."""
+    """Refuse to overwrite anything but a report, and never the study itself."""
     if study.resolve().is_relative_to(out.resolve()):
-        raise StoreError(f"{out}: holds the results themselves; choose another folder for the report")
+        raise StoreError(f"{out}: contains the results themselves; choose another folder for the report")
     if out.exists() and not out.is_dir():
-        raise StoreError(f"{out}: not a folder; nothing was written")
+        raise StoreError(f"{out}: not a folder; choose another one for the report (nothing was written)")
     if out.is_dir() and any(out.iterdir()) and not is_report(out):
-        raise StoreError(f"{out}: not empty and not a report; nothing was written")
+        raise StoreError(f"{out}: not empty and not a report; choose another folder (nothing was written)")

@@ -17,7 +17,7 @@ from efhorizon.render.charts import marks
 from efhorizon.render.charts.bars import layer_chart
 from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, return_axis, return_histogram
 from efhorizon.render.charts.ladder import Rung, ladder
-from efhorizon.render.html.action_laws import ActionLaw, action_laws
+from efhorizon.render.html.action_returns import ActionReturns, action_returns
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure, horizon_text, undecided, why_hard, witness
 from efhorizon.render.html.mdp_practice import commands, learning_curves, needed_by_runs, run_lines
@@ -67,7 +67,7 @@ class HorizonLine:
 
 
 @dataclass(frozen=True)
-class LawLine:
+class ReturnsLine:
     names: str
     q: str
     optimal_q: str
@@ -80,8 +80,8 @@ def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, 
     analysis = entry.analysis
     paper = paper_figures(entry.name)
     shaped_from = _unshaped(entry)
-    laws = [] if analysis is None or analysis.deciding is None else action_laws(analysis.deciding)
-    scale = _law_scale(laws)
+    actions = [] if analysis is None or analysis.deciding is None else action_returns(analysis.deciding)
+    scale = _returns_scale(actions)
     layers = [] if analysis is None or analysis.table is None else analysis.table.layers
     return {
         "entry": entry,
@@ -96,8 +96,8 @@ def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, 
         "bounds": bound_lines(entry, titles, paper),
         "bounds_chart": bounds_chart(entry, titles),
         "horizons": [] if analysis is None else horizon_lines(analysis),
-        "laws": law_lines(laws, scale),
-        "law_axis": None if scale is None else return_axis(scale),
+        "returns": returns_lines(actions, scale),
+        "returns_axis": None if scale is None else return_axis(scale),
         "undecided": "" if analysis is None else undecided(analysis.figures),
         "learning_chart": learning_curves(entry),
         "runs": run_lines(entry.settings),
@@ -188,7 +188,7 @@ def bounds_chart(entry: MdpEntry, titles: Mapping[str, str]) -> Markup | None:
 
 
 def horizon_lines(analysis: AnyAnalysis) -> list[HorizonLine]:
-    """H_k = k + log_A m for each k that was looked at."""
+    """H_k = k + log_A m for each k that was tried."""
     num_actions, effective = analysis.figures.num_actions, analysis.figures.effective_horizon
 
     def horizon(k: int, m: int | None) -> str:
@@ -210,23 +210,29 @@ def horizon_lines(analysis: AnyAnalysis) -> list[HorizonLine]:
     ]
 
 
-def law_lines(laws: Sequence[ActionLaw], scale: HistogramScale | None) -> list[LawLine]:
+def returns_lines(actions: Sequence[ActionReturns], scale: HistogramScale | None) -> list[ReturnsLine]:
     """The actions of the deciding state, the one that looks best first."""
     lines = []
-    for law in sorted(laws, key=lambda law: -law.q):
-        names = ", ".join(law.names)
+    for action in sorted(actions, key=lambda action: -action.q):
+        names = ", ".join(action.names)
         histogram = None
-        if law.histogram is not None and scale is not None:
+        if action.histogram is not None and scale is not None:
             histogram = return_histogram(
-                law.histogram.returns,
-                law.histogram.probabilities,
+                action.histogram.returns,
+                action.histogram.probabilities,
                 scale=scale,
-                mean=law.q,
+                mean=action.q,
                 name=names,
-                is_optimal=law.is_optimal,
+                is_optimal=action.is_optimal,
             )
         lines.append(
-            LawLine(names, numbers.significant(law.q), numbers.significant(law.optimal_q), law.is_optimal, histogram)
+            ReturnsLine(
+                names,
+                numbers.significant(action.q),
+                numbers.significant(action.optimal_q),
+                action.is_optimal,
+                histogram,
+            )
         )
     return lines
 
@@ -294,9 +300,9 @@ def _horizon_note(entry: EpisodesForK) -> str:
     return entry.exact_reason or entry.upper_reason or entry.theorem_reason or ""
 
 
-def _law_scale(laws: Sequence[ActionLaw]) -> HistogramScale | None:
-    known = [(law.histogram.returns, law.histogram.probabilities) for law in laws if law.histogram is not None]
-    return histogram_scale(known) if known else None
+def _returns_scale(actions: Sequence[ActionReturns]) -> HistogramScale | None:
+    known = [action.histogram for action in actions if action.histogram is not None]
+    return histogram_scale([(each.returns, each.probabilities) for each in known]) if known else None
 
 
 def _deciding_picture(analysis: AnyAnalysis | None, pictures: Mapping[str, str]) -> str | None:
@@ -325,14 +331,14 @@ def _verified(replay: Replay) -> str:
     """How the table was checked against its environment."""
     if replay.verified and replay.episodes is not None and replay.steps is not None:
         return (
-            f"{replay.episodes:,} episodes, {replay.steps:,} steps, replayed from reset in a fresh process without a "
-            "difference"
+            f"{replay.episodes:,} episodes with {replay.steps:,} steps, replayed from reset in a fresh process; no "
+            "difference was found"
         )
     return _plain(plain(replay))
 
 
 def _plain(value: Any) -> str:
-    """Anything out of a JSON file as a short text."""
+    """Anything from a JSON file as short text."""
     if isinstance(value, dict):
         return ", ".join(f"{name}: {_plain(inner)}" for name, inner in value.items())
     if isinstance(value, list):

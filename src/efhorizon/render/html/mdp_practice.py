@@ -72,7 +72,7 @@ def commands(entry: MdpEntry) -> list[str]:
     """The commands that make this page's numbers; the name is quoted for the shell."""
     name = shlex.quote(entry.name)
     lines = [f"efhorizon build {name}"] if registry.suite(entry.suite).has_names else []
-    lines += [f"efhorizon verify tables/{name}", f"efhorizon analyze {name}{_analysis_options(entry)}"]
+    lines += [f"efhorizon verify {name}", f"efhorizon analyze {name}{_analysis_options(entry)}"]
     for algorithm in dict.fromkeys(setting.algorithm for setting in entry.settings):
         if algorithm not in ALGORITHMS:
             continue

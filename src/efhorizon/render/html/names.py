@@ -11,7 +11,7 @@ _MAX_READABLE = 60
 
 
 def slug(name: str) -> str:
-    """A file name without its ending. The digest tells apart what the readable part cannot."""
+    """A file name without its ending. The digest makes it unique if the readable part is not."""
     readable = _UNSAFE.sub("-", name)[:_MAX_READABLE].strip(".-")
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{readable or 'mdp'}-{digest}"

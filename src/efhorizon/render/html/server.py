@@ -1,4 +1,4 @@
-"""A report over HTTP, for the browsers of this machine only."""
+"""A report over HTTP, for browsers on this machine only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from efhorizon.render.html.marker import is_report
 
 ADDRESS = "127.0.0.1"
 _HEADERS = {
-    "Cache-Control": "no-store",  # a report that is written again is seen at once
+    "Cache-Control": "no-store",  # a rewritten report shows at once
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -24,13 +24,13 @@ _HEADERS = {
 
 
 def report_server(folder: Path, port: int) -> ThreadingHTTPServer:
-    """A server for one report, listening on this machine's own address; port 0 takes any that is free."""
+    """A server for one report, listening on this machine only; port 0 takes any free port."""
     if not is_report(folder):
         raise StoreError(f"{folder}: not a report; make one with: efhorizon report RESULTS --out {folder}")
     try:
         return ThreadingHTTPServer((ADDRESS, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:
-        raise EfhorizonError(f"port {port}: {error.strerror or error}; --port 0 takes any that is free") from None
+        raise EfhorizonError(f"port {port}: {error.strerror or error}; --port 0 takes any free port") from None
 
 
 def report_address(server: ThreadingHTTPServer) -> str:
@@ -38,7 +38,7 @@ def report_address(server: ThreadingHTTPServer) -> str:
 
 
 class _Handler(SimpleHTTPRequestHandler):
-    """Files of the report and nothing else: no listings, and no requests that come by another host name."""
+    """Files of the report and nothing else: no listings, and no requests under another host name."""
 
     def send_head(self) -> io.BytesIO | BinaryIO | None:
         host = (self.headers.get("Host") or "").rpartition(":")[0] or self.headers.get("Host")

@@ -1,4 +1,4 @@
-"""Writing the site: every page, picture and download into a folder that takes its place only when it is complete."""
+"""Writing the site: every page, picture and download, into a folder that is put in place only once it is complete."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Site:
             navigation=_PAGES,
             version=__version__,
         )
-        self.write_bytes(name, text.encode("utf-8", "replace"))  # a lone surrogate is no reason to fail
+        self.write_bytes(name, text.encode("utf-8", "replace"))  # a lone surrogate must not stop the report
 
     def write_bytes(self, name: str, content: bytes) -> None:
         path = self.folder / name
@@ -99,7 +99,7 @@ def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) 
     without = {entry.name for entry in entries if _has_lost_pictures(results, entry)}
     if without:
         whose = "states" if len(without) == len(entries) else f"{len(without)} of {len(entries)} MDPs"
-        notes.append(f"no pictures of {whose}: exports do not have them, so an analysis that came from one has none")
+        notes.append(f"no pictures of {whose}: an export has none, so neither has an analysis taken from one")
     for number, entry in enumerate(entries):
         pictures: dict[str, str] = {}
         for kind, given in _pictures(entry).items() if entry.name not in without else ():
@@ -132,7 +132,7 @@ def _pictures(entry: MdpEntry) -> dict[str, str]:
 
 
 def _check_frames(entry: MdpEntry, given: str, picture: Picture) -> None:
-    """A sprite sheet must hold all the frames that it is said to hold."""
+    """A sprite sheet must hold all the frames that the analysis says it holds."""
     episode = entry.analysis.episode if entry.analysis is not None else None
     if episode is None or given != episode.picture:
         return
@@ -142,7 +142,7 @@ def _check_frames(entry: MdpEntry, given: str, picture: Picture) -> None:
 
 
 def _write_downloads(folder: Path, data: StudyData) -> list[str]:
-    """The study as CSV and Parquet; without pyarrow as CSV only, which the notes then say."""
+    """The study as CSV and Parquet; without pyarrow as CSV only, with a note."""
     folder.mkdir()
     try:
         write_export(folder, data)
@@ -174,7 +174,7 @@ def _write_top_pages(
 
 
 def _environment() -> Environment:
-    """Templates that escape everything that is not markup already, and that fail on a name they do not know."""
+    """Templates escape everything that is not markup already, and fail on unknown names."""
     return Environment(
         loader=PackageLoader("efhorizon.render.html"),
         autoescape=True,

@@ -1,4 +1,4 @@
-"""A study as files to commit: tables.md, lists.md and figures, the same bytes from the same study."""
+"""A study as files to commit: tables.md, lists.md and figures. The same study always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def publication(data: StudyData, tables: Tables) -> dict[str, str]:
 
 
 def write_publication(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write the files, each in one step; what else is in the folder stays."""
+    """Write the files, each in one step; other files in the folder stay."""
     paths = []
     for name, content in files.items():
         path = folder / name

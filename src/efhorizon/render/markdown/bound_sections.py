@@ -45,7 +45,7 @@ def of_paper(numbers: Mapping[str, float] | None, metric: Metric, notes: Footnot
 
 
 def bound_order(name: str) -> tuple[int, str]:
-    """The paper's order, then by name: never that of a file."""
+    """The paper's order, then by name: never the order in a file."""
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
 
 
@@ -70,7 +70,7 @@ def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:
     games = "1 game" if found.num_games == 1 else f"{found.num_games} games"
     return blocks(
         f"### {title}",
-        f"{name} solved {found.num_solved} of {found.num_mdps} MDPs ({games}); always telling the more frequent "
+        f"{name} solved {found.num_solved} of {found.num_mdps} MDPs ({games}). Always predicting the more frequent "
         f"outcome has an accuracy of {number(found.majority)}.",
         table(header, rows),
         notes.text(),
@@ -81,7 +81,7 @@ def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:
 def tests_section(found: BoundTable, *, title: str) -> str:
     """The effective horizon against every other row."""
     if not found.tests:
-        return blocks(f"### {title}", "Not run, or there is nothing to compare.")
+        return blocks(f"### {title}", "Not run, or nothing to compare.")
     notes = Footnotes()
     by_name = {(test.second, test.metric): test for test in found.tests}
     others = [row for row in ordered_rows(found.rows) if row.name != found.tests[0].first]
@@ -106,7 +106,7 @@ def concordance_section(tables: Sequence[BoundTable]) -> str:
         cells = []
         for each, of_table, highest in zip(used, found, best, strict=True):
             if key not in of_table:
-                cells.append(notes.missing("there is no such prediction"))
+                cells.append(notes.missing("no such prediction"))
                 continue
             estimate = of_table[key].metrics[CONCORDANCE.name]
             is_best = key[0] == "bound" and same(estimate.value, highest)
@@ -120,10 +120,10 @@ def concordance_section(tables: Sequence[BoundTable]) -> str:
 
 
 def leave_one_out_section(found: BoundTable) -> str:
-    """One algorithm: every game is left out once."""
+    """For one algorithm: every game is left out once."""
     name = ALGORITHM_TITLES[found.algorithm]
     if found.num_games < 2:
-        return blocks(f"### {name}", "Fewer than two games were run: there is none to leave out.")
+        return blocks(f"### {name}", "Fewer than two games were run, so none can be left out.")
     notes = Footnotes()
     rows = []
     for row in ordered_rows(found.rows):
@@ -138,10 +138,10 @@ def leave_one_out_section(found: BoundTable) -> str:
                 _without(left.correlation_high, left.correlation_high_without, left.correlation_reason, notes),
             ]
         )
-    header = ["", "accuracy on games left out", "accuracy in sample", "least Spearman", "largest Spearman"]
+    header = ["", "accuracy on games left out", "accuracy in sample", "lowest Spearman", "highest Spearman"]
     return blocks(
         f"### {name}, {found.num_games} games",
-        f"Always telling the more frequent outcome has an accuracy of {number(found.majority)}.",
+        f"Always predicting the more frequent outcome has an accuracy of {number(found.majority)}.",
         table(header, rows),
         notes.text(),
     )
@@ -161,7 +161,7 @@ def _bold_reference(row: BoundRow) -> str:
 def _cells(
     row: BoundRow, estimates: Mapping[str, Estimate], best: Mapping[str, float | None], notes: Footnotes
 ) -> list[str]:
-    """Ours and the paper's, metric by metric; what equals the best is bold."""
+    """Ours and the paper's, metric by metric; the best is bold."""
     cells = []
     for metric in _TABLE_2:
         estimate = estimates[metric.name]
@@ -171,14 +171,14 @@ def _cells(
 
 
 def _best(found: BoundTable, metric: Metric) -> float | None:
-    """The best value of any bound; baselines are no bounds."""
+    """The best value of any bound; baselines are not bounds."""
     values = [row.metrics[metric.name].value for row in found.rows if row.kind == "bound"]
     known = [value for value in values if value is not None]
     return (max if metric.higher_is_better else min)(known) if known else None
 
 
 def _test(test: PairedTest, metric: Metric, notes: Footnotes) -> str:
-    """+0.21 [+0.05, +0.40] p = 0.012: bold where it is significant."""
+    """+0.21 [+0.05, +0.40] p = 0.012: bold if it is significant."""
     if test.difference is None:
         return notes.missing(test.reason)
     shown = factor if metric is MEDIAN_RATIO else difference

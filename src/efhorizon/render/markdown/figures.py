@@ -1,6 +1,6 @@
 """The figures of a study as files: each bound against each algorithm, and the distribution of the least k.
 
-A file needs nothing else: its colours are written out, and a white ground of its own serves light and dark pages.
+A file needs nothing else: its colours are written out, and its white background suits light and dark pages.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from efhorizon.render.markdown.bound_sections import ordered_rows
 
 FOLDER = "figures"
 _LARGE, _SMALL, _BARS = (640, 500), (420, 340), (440, 300)  # pixels
-_GROUND = "#ffffff"
+_BACKGROUND = "#ffffff"
 _PLAIN_NAME = re.compile(r"[a-z0-9_]{1,60}")
 
 
@@ -84,7 +84,7 @@ def _points(summaries: Sequence[MdpSummary], bound: str, algorithm: str) -> list
 def _min_k(distribution: MinKDistribution) -> Figure:
     algorithm = ALGORITHM_TITLES[distribution.algorithm]
     bars = [Bar(str(row.k), row.num_solved, row.num_unsolved, row.num_not_run) for row in distribution.rows]
-    caption = f"the least k of the MDPs, and how many of them {algorithm} solved"
+    caption = f"how many MDPs have which least k, and how many of them {algorithm} solved"
     drawn = min_k_chart(bars, algorithm=algorithm, width=_BARS[0], height=_BARS[1])
     return Figure(
         section="min_k",
@@ -96,12 +96,12 @@ def _min_k(distribution: MinKDistribution) -> Figure:
 
 
 def _file(drawn: Markup, size: tuple[int, int], caption: str) -> str:
-    """A chart on a ground of its own."""
+    """A chart on a white background."""
     width, height = size
-    ground = element("rect", width=width, height=height, fill=_GROUND)
-    return standalone(chart(width, height, caption, ground, drawn))
+    background = element("rect", width=width, height=height, fill=_BACKGROUND)
+    return standalone(chart(width, height, caption, background, drawn))
 
 
 def _file_name(bound: str) -> str:
-    """Bounds may be registered under any name; one that is not plain is spelled safely."""
+    """Bounds may be registered under any name; one that is not plain is made safe."""
     return bound if _PLAIN_NAME.fullmatch(bound) else slug(bound)

@@ -1,4 +1,4 @@
-"""lists.md: how each table was made and checked, and the three lists of the paper's Appendix G; one line an MDP."""
+"""lists.md: how each table was made and checked, and the three lists of the paper's Appendix G; one line per MDP."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from efhorizon.render.markdown.bound_sections import bound_order
 from efhorizon.render.markdown.text import Footnotes, blocks, escaped, from_log10, number, significant, table, unbroken
 from efhorizon.study.analysis_record import AnyAnalysis, Replay, StageSeconds, TableFigures
 
-_UNKNOWN, _NOT_RUN = "not known", "not run"
-_NO_RETURN = "not run, or the run ended before its greedy policy was evaluated"
+_UNKNOWN, _NOT_RUN = "unknown", "not run"
+_NO_RETURN = "not run, or the run ended before its greedy policy was first evaluated"
 
 
 def lists_page(data: StudyData, tables: Tables) -> str:
@@ -33,22 +33,23 @@ def lists_page(data: StudyData, tables: Tables) -> str:
             "The lists of the paper's Appendix G. Written by `efhorizon evaluate RESULTS --publish DIR`, together with "
             "[tables.md](tables.md).",
             "## Properties",
-            "S states after consolidation, A actions, horizon T, the least k for which the MDP is k-QVI-solvable, the "
-            "effective horizon H (`exact`, or an `upper` bound), the covering length in episodes (Lemma D.4), and "
-            "the effective planning window.",
+            "The number of states S (after consolidation), actions A and timesteps T; the least k for which the MDP is "
+            "k-QVI-solvable; the effective horizon H (`exact`, or an `upper` bound); the covering length in episodes "
+            "(Lemma D.4); and the effective planning window.",
             _properties(tables.properties, by_name),
             "## Bounds and sample complexities",
-            "In timesteps. *infinite*: the bound does not apply, or promises nothing. *> N*: not solved within N.",
+            "In timesteps. *infinite*: the bound does not apply, or promises nothing. *> N*: not solved within N "
+            "timesteps.",
             _complexities(tables.complexities, by_name, titles, algorithms),
             "## Returns",
-            "Of the random and the optimal policy, and the last evaluation of each algorithm's greedy policy: the "
-            "median over the seeds of its best setting. A PPO run also ends once the median of its last 100 training "
-            "episodes is optimal, which the greedy policy need not be yet.",
+            "The returns of the random and the optimal policy, and for each algorithm the return of its greedy policy "
+            "when it was last evaluated: the median over the seeds of its best setting. A PPO run also ends once the "
+            "median of its last 100 training episodes is optimal; the greedy policy need not be optimal by then.",
             _returns(tables.returns, algorithms),
             "## How the tables were made and checked",
-            "States as the simulator tells them apart; episodes and steps that were replayed "
-            "in a fresh environment and gave the same rewards, ends and screens; seconds of searching, of verifying "
-            "and of the analysis. One search may serve several horizons.",
+            "The number of raw states of the simulator; the episodes and steps that were replayed in a fresh "
+            "environment, with the same rewards, ends and screens as in the table; and the seconds that the search, "
+            "the verification and the analysis took. One search may serve several horizons.",
             _tables(data.analyses),
             *_not_analyzed(data),
         )
@@ -157,7 +158,7 @@ def _tables(analyses: Mapping[str, AnyAnalysis]) -> str:
 
 
 def _not_analyzed(data: StudyData) -> list[str]:
-    """The section on tables that were built and not analyzed; nothing where there are none."""
+    """The section on tables that were built but not analyzed; nothing if there are none."""
     left = [built for built in data.tables if built.name not in data.analyses]
     if not left:
         return []
@@ -172,11 +173,11 @@ def _not_analyzed(data: StudyData) -> list[str]:
         same = "yes" if built.is_degenerate else ""
         rows.append([escaped(built.name), str(built.horizon), f"{built.num_states:,}", raw, *replayed, same])
     verified = sum(built.is_verified for built in data.tables)
-    header = ["MDP", "T", "S", "raw states", "episodes", "steps", "pays the same whatever one does"]
+    header = ["MDP", "T", "S", "raw states", "episodes", "steps", "every action sequence earns the same"]
     return [
-        "## Tables built and not analyzed",
-        f"{len(data.tables)} tables were built in all, {verified} of them verified: in each, episodes were replayed in "
-        "a fresh environment, and nothing differed. These were not analyzed.",
+        "## Tables that were built but not analyzed",
+        f"{len(data.tables)} tables were built in all. {verified} of them were verified: episodes were replayed in a "
+        "fresh environment, and nothing differed. The following ones were not analyzed.",
         table(header, rows),
         notes.text(),
     ]

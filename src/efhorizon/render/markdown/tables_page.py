@@ -46,17 +46,17 @@ def tables_page(study: Study) -> str:
     return (
         blocks(
             "# Which theory predicts practice: the tables of the study",
-            "Written by `efhorizon evaluate RESULTS --publish DIR`: the same study gives the same bytes. What every "
-            "number means: [evaluation.md](../evaluation.md). All MDPs one by one: [lists.md](lists.md).",
-            f"In brackets: the {tables.level:.0%} interval of {tables.num_resamples:,} bootstrap resamples of games "
-            f"(seed {tables.seed}). Columns headed *paper*: Laidlaw, Russell and Dragan (2023), "
-            f"{published.NUM_MDPS} MDPs of Atari, Procgen and MiniGrid together, {PAPER_STEPS:,} timesteps a run.",
+            "Written by `efhorizon evaluate RESULTS --publish DIR`: the same study gives the same bytes. What each "
+            "number means: [evaluation.md](../evaluation.md). All MDPs, one by one: [lists.md](lists.md).",
+            f"In brackets: the {tables.level:.0%} interval from {tables.num_resamples:,} bootstrap resamples of games "
+            f"(seed {tables.seed}). The columns *paper* are from Laidlaw, Russell and Dragan (2023): "
+            f"{published.NUM_MDPS} MDPs of Atari, Procgen and MiniGrid together, {PAPER_STEPS:,} timesteps per run.",
             "## What was run",
             _counts_section(study),
             "## Table 2: how well each bound predicts what PPO and DQN need",
-            "Spearman and the median ratio are over the MDPs that the algorithm solved; AUROC and accuracy tell solved "
-            "from unsolved ones. Bold: the best bound. The effective horizon is exact where [lists.md](lists.md) says "
-            "so; the paper's is an upper bound.",
+            "Spearman's correlation and the median ratio are over the MDPs that the algorithm solved; AUROC and "
+            "accuracy say how well the bound separates solved from unsolved ones. Bold: the best bound. The effective "
+            "horizon is exact where [lists.md](lists.md) says so; the paper's is an upper bound.",
             *(
                 bound_section(
                     each,
@@ -68,18 +68,18 @@ def tables_page(study: Study) -> str:
             "## Table 2 for each suite alone",
             _suites_section(study.suites),
             "## The effective horizon against every other predictor",
-            "The metric of the effective horizon minus that of the row; for the median ratio the factor by which it is "
-            "larger or smaller (smaller is better). On the same resamples; p-values are adjusted by Holm over the "
-            f"rows. Bold: p below {SIGNIFICANT}.",
+            "The metric of the effective horizon minus that of the row; for the median ratio, the factor by which it "
+            "is larger or smaller (smaller is better). All on the same resamples; p-values are adjusted over the rows "
+            f"by Holm's method. Bold: p below {SIGNIFICANT}.",
             *(tests_section(each, title=ALGORITHM_TITLES[each.algorithm]) for each in tables.bounds),
             *_suite_tests(study.suites),
             "## Unsolved MDPs kept as censored: concordance",
-            "Of the pairs of MDPs whose order of difficulty is known, the share that the predictions order alike; 0.5 "
-            "is chance. The paper has no such number.",
+            "Of the pairs of MDPs of which we know which is harder, the share that the predictions put in the right "
+            "order; 0.5 is chance level. The paper does not report this.",
             concordance_section(tables.bounds),
             "## Leaving one game out",
-            "A threshold fitted on all other games tells the MDPs of the game left out. And the range of Spearman's "
-            "correlation without any one game.",
+            "How accurately a threshold fitted on all other games predicts which MDPs of the game left out are solved, "
+            "and the range of Spearman's correlation when any one game is left out.",
             *(leave_one_out_section(each) for each in tables.bounds),
             "## Table 1: is acting greedily on the random policy's Q-function optimal?",
             *(_solvability_section(each) for each in tables.solvability),
@@ -90,7 +90,7 @@ def tables_page(study: Study) -> str:
             _changes_section(tables.shaping, "No pair of an MDP and its shaped version was run."),
             "## Table 3b: exploration policies",
             _changes_section(
-                tables.exploration, "No MDP was run from another exploration policy than the uniform one."
+                tables.exploration, "No MDP was run with an exploration policy other than the uniform one."
             ),
             "## Notes" if tables.notes else "",
             "\n".join(f"- {escaped(note)}" for note in tables.notes),
@@ -111,7 +111,7 @@ def _counts_section(study: Study) -> str:
     lines.append(["the paper", str(published.NUM_MDPS), silent, *of_paper, silent])
     header = ["suite", "MDPs", "games", *(f"{ALGORITHM_TITLES[each]} solved" for each in ALGORITHMS)]
     either = (
-        f"PPO or DQN, at least one of them, solved {tables.counts.num_solved_by_either} "
+        f"At least one of PPO and DQN solved {tables.counts.num_solved_by_either} "
         f"(the paper: {published.NUM_SOLVED_BY_EITHER} of {published.NUM_MDPS})."
     )
     kinds = [each.type for each in study.summaries]
@@ -124,7 +124,7 @@ def _counts_section(study: Study) -> str:
         table(header, lines),
         notes.text(),
         either,
-        f"Not counted here, since only Table 3 has them: {' and '.join(more)}." if more else "",
+        f"Not counted here, because only Table 3 uses them: {' and '.join(more)}." if more else "",
         _runs_table(study.runs),
     )
 
@@ -139,7 +139,7 @@ def _counts_line(counts: SuiteCounts, title: str) -> list[str]:
 
 def _runs_table(runs: Sequence[RunCounts]) -> str:
     if not runs:
-        return "There are no rows of single runs: the study is a summary."
+        return "There are no rows of single runs, because the study is a summary."
     lines = [
         [
             escaped(ALGORITHM_TITLES.get(each.algorithm, each.algorithm)),
@@ -151,7 +151,7 @@ def _runs_table(runs: Sequence[RunCounts]) -> str:
         ]
         for each in runs
     ]
-    header = ["algorithm", "MDPs, all kinds", "rows", "settings", "rows of a setting", "timesteps a run could have"]
+    header = ["algorithm", "MDPs, all kinds", "rows", "settings", "rows per setting", "timesteps per run, at most"]
     return blocks(table(header, lines), f"A row of GORP stands for {GORP_RUNS} runs, one of PPO or DQN for one.")
 
 
@@ -161,10 +161,12 @@ def _span(low: float, high: float) -> str:
 
 def _suites_section(suites: Sequence[SuiteBounds]) -> str:
     if len(suites) == 1:
-        return f"All MDPs are of {escaped(suite_title(suites[0].suite))}: the tables above are of this suite alone."
+        return (
+            f"All MDPs are from {escaped(suite_title(suites[0].suite))}: the tables above are about this suite alone."
+        )
     parts = [
-        "The paper has no numbers for single suites: beside ours stand those of all its suites together, "
-        "so the two are not of the same MDPs."
+        "The paper has no numbers for single suites. The numbers next to ours are those of all its suites together, so "
+        "the two are not about the same MDPs."
     ]
     for suite in suites:
         for each in suite.bounds:
@@ -173,13 +175,13 @@ def _suites_section(suites: Sequence[SuiteBounds]) -> str:
                 parts.append(bound_section(each, title=title))
             else:
                 solved = f"{each.num_solved} of {each.num_mdps} MDPs solved" if each.num_mdps else "Not run"
-                few = f"{solved}: with fewer than {LEAST_GAMES} games, bounds cannot be compared."
+                few = f"{solved}. Bounds cannot be compared with fewer than {LEAST_GAMES} games."
                 parts.append(blocks(f"### {title}", few))
     return blocks(*parts)
 
 
 def _suite_tests(suites: Sequence[SuiteBounds]) -> list[str]:
-    """The same for each suite that has games enough, where there are several suites."""
+    """The same for each suite with enough games, if there are several suites."""
     return [
         tests_section(each, title=_suite_title(suite, each))
         for suite in suites
@@ -196,7 +198,7 @@ def _solvability_section(found: SolvabilityTable) -> str:
     name = ALGORITHM_TITLES[found.algorithm]
     cells = {(cell.is_1_qvi_solvable, cell.is_solved): cell for cell in found.cells}
     if not any(cell.count for cell in found.cells):
-        return blocks(f"### {name}", "Not run, or of no MDP is the least k known.")
+        return blocks(f"### {name}", "Not run, or the least k is unknown for every MDP.")
     has_paper = found.published_agreement is not None
     header = ["greedy is optimal"]
     for column in (f"{name} solves it", f"{name} does not"):
@@ -208,9 +210,9 @@ def _solvability_section(found: SolvabilityTable) -> str:
             cell = cells[is_solvable, is_solved]
             row += [str(cell.count), str(cell.published)] if has_paper else [str(cell.count)]
         rows.append(row)
-    alike = f"Alike in {number(found.agreement)} of the MDPs"
-    alike += f" (paper: {number(found.published_agreement)})." if has_paper else " (the paper's table is of PPO)."
-    left_out = f"{found.num_left_out} MDPs do not count: {name} was not run on them, or their least k is not known."
+    alike = f"Fraction of MDPs on which the two agree: {number(found.agreement)}"
+    alike += f" (paper: {number(found.published_agreement)})." if has_paper else " (the paper's table is about PPO)."
+    left_out = f"{found.num_left_out} MDPs do not count: {name} was not run on them, or their least k is unknown."
     exceptions = [
         f"- {what}: {', '.join(map(escaped, cells[key].names))}"
         for key, what in (
@@ -228,7 +230,7 @@ def _min_k_section(distributions: Sequence[MinKDistribution]) -> str:
     """All algorithms have the same MDPs; they differ in what was solved."""
     first = distributions[0]
     if not first.rows:
-        return "Of no MDP is the least k known."
+        return "The least k is unknown for every MDP."
     header = ["least k", "MDPs"]
     for each in distributions:
         name = ALGORITHM_TITLES[each.algorithm]
@@ -238,8 +240,8 @@ def _min_k_section(distributions: Sequence[MinKDistribution]) -> str:
         of_algorithms = [each.rows[place] for each in distributions]
         counts = [count for each in of_algorithms for count in (each.num_solved, each.num_unsolved, each.num_not_run)]
         rows.append([str(row.k), str(row.count), *map(str, counts)])
-    share = f"k = 1 in {number(first.share_of_1)} of the MDPs (the paper: {first.published_share_of_1})."
-    unknown = f" Of {first.num_unknown} MDPs the least k is not known." if first.num_unknown else ""
+    share = f"Fraction of MDPs with k = 1: {number(first.share_of_1)} (the paper: {first.published_share_of_1})."
+    unknown = f" The least k of {first.num_unknown} MDPs is unknown." if first.num_unknown else ""
     return blocks(table(header, rows, num_left=0), share + unknown)
 
 
@@ -248,8 +250,8 @@ def _changes_section(tables: Sequence[ChangeTable], nothing: str) -> str:
     if not used:
         return nothing
     explained = (
-        "By what factor the sample complexity changes, as a bound predicts it and as it was measured, over the pairs "
-        "of MDPs of which both were solved. Empirical rows take the factor of another algorithm's need as prediction."
+        "The factor by which the sample complexity changes, as a bound predicts it and as it was measured, over the "
+        "pairs of MDPs of which both were solved. The empirical rows predict it by the factor for another algorithm."
     )
     return blocks(explained, *map(_change_section, used))
 
@@ -266,8 +268,8 @@ def _change_section(found: ChangeTable) -> str:
     header = ["", "pairs", *(cell for metric in metrics for cell in (metric_title(metric), "paper"))]
     return blocks(
         f"### {ALGORITHM_TITLES[found.algorithm]}",
-        f"Pairs: {found.num_pairs}; both solved in {found.num_both_solved}, became solved in "
-        f"{found.num_became_solved}, became unsolved in {found.num_became_unsolved}.",
-        table(header, rows) if rows else "No bound can be judged.",
+        f"{found.num_pairs} pairs: in {found.num_both_solved} both MDPs were solved, in {found.num_became_solved} only "
+        f"the changed one, in {found.num_became_unsolved} only the original.",
+        table(header, rows) if rows else "No bound can be assessed.",
         notes.text(),
     )

@@ -11,14 +11,14 @@ from efhorizon.evaluation.resampling import Estimate
 from efhorizon.render.numbers import DIVIDED, MISSING, TIMES, plain_from_log10, plain_number
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
-_DIGITS = 9  # what comes behind is the last bit of a logarithm, which differs between machines
+_DIGITS = 9  # further digits are the last bits of a logarithm, which differ between machines
 _BLANKS = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]+")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # pong_10 needs no backslash
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;", "://": "&#58;//"}  # "&" first
 
 
 def escaped(text: object) -> str:
-    """Text of others as text: no markup, no link, one line."""
+    """Any text as plain text: no markup, no link, one line."""
     line = _SPECIAL.sub(lambda found: "\\" + found[0], _BLANKS.sub(" ", str(text)).strip())
     for special, entity in _ENTITIES.items():
         line = line.replace(special, entity)
@@ -48,7 +48,7 @@ def picture(file: str, caption: str, width: str) -> str:
 
 @dataclass(frozen=True)
 class Footnotes:
-    """Reasons below a table, numbered as they come; equal ones share a number."""
+    """Reasons below a table, numbered in order of appearance; equal ones share a number."""
 
     _numbers: dict[str, int] = field(default_factory=dict)
 
@@ -57,7 +57,7 @@ class Footnotes:
 
     def missing(self, reason: str | None) -> str:
         """The cell of a value that does not exist."""
-        return MISSING + self.mark(reason or "not known")
+        return MISSING + self.mark(reason or "unknown")
 
     def text(self) -> str:
         return "\\\n".join(f"<sup>{number}</sup> {escaped(reason)}" for reason, number in self._numbers.items())
@@ -96,7 +96,7 @@ def metric_text(value: float | None, metric: Metric) -> str:
 
 
 def estimate_text(estimate: Estimate, metric: Metric, notes: Footnotes, *, is_bold: bool = False) -> str:
-    """0.81 [0.70, 0.89], or what there is of it, with the reason for what is missing in the footnotes."""
+    """0.81 [0.70, 0.89], or as much as there is, with the reason for anything missing in the footnotes."""
     if estimate.value is None:
         return notes.missing(estimate.reason)
     shown = metric_text(estimate.value, metric)
@@ -112,7 +112,7 @@ def interval(low: str, high: str) -> str:
 
 
 def same(first: float | None, second: float | None) -> bool:
-    """Whether two numbers are equal as far as they are printed from."""
+    """Whether two numbers are equal to the digits that are printed."""
     return first is not None and second is not None and round(first, _DIGITS) == round(second, _DIGITS)
 
 

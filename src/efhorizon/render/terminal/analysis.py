@@ -1,4 +1,4 @@
-"""An analysis: the answer, the reasons, the bounds side by side, the state that decides."""
+"""An analysis: the answer, the reasons, the bounds side by side, the deciding state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None) -> Parts:
     yield (
         f"  returns      optimal {significant(result.optimal_return, 6)}, "
         f"exploring {significant(result.exploration_return, 4)}, worst {significant(result.worst_return, 6)}; "
-        f"an exploring episode is optimal with chance {significant(result.optimal_return_probability)}"
+        f"an exploring episode is optimal with probability {significant(result.optimal_return_probability)}"
     )
     yield from (f"  {f'GORP, k = {entry.k}':12} {_at_k(entry)}" for entry in result.effective_horizon.by_k)
     yield ""
@@ -61,14 +61,14 @@ def _analysis(path: Path, result: Analysis, image: Path | None) -> Parts:
         fails = result.most_failures
         yield (
             f"  GORP fails most often in state {fails.state} at time {fails.time} "
-            f"(chance {significant(fails.failure_probability)})"
+            f"(probability {significant(fails.failure_probability)})"
         )
 
 
 def _verdict(result: Analysis) -> Parts:
     horizon, min_k = result.effective_horizon, result.solvability.min_k
     if result.optimal_return == result.worst_return:
-        yield "[bold]Nothing to learn[/bold]: every action sequence has the same return."
+        yield "[bold]Nothing to learn[/bold]: every action sequence earns the same."
         return
     if horizon.value is None or horizon.sample_complexity is None:
         yield f"[bold]Effective horizon unknown[/bold]: {escape(str(horizon.reason))}"
@@ -78,10 +78,10 @@ def _verdict(result: Analysis) -> Parts:
         yield (
             f"[bold]Effective horizon {sign} {horizon.value:.2f}[/bold] of {result.horizon}: GORP finds an optimal "
             f"policy in {steps(horizon.sample_complexity)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} "
-            "that the paper gave deep RL."
+            "that the paper gave PPO and DQN."
         )
     if min_k == 1:
-        yield "Acting greedily on the values of the exploration policy is optimal: rewards point the way."
+        yield "Acting greedily on the values of the exploration policy is optimal: the rewards show the way."
     elif min_k is not None:
         yield f"It takes k = {min_k} steps of planning before acting greedily is optimal."
 
@@ -95,7 +95,7 @@ def _at_k(entry: HorizonAtK) -> str:
 
 
 def _bounds(result: Analysis) -> Parts:
-    yield "  bounds       timesteps to an optimal policy with chance 1/2 (bars: powers of ten)"
+    yield "  bounds       timesteps to an optimal policy with probability 1/2 (bars: powers of ten)"
     known = [bound.sample_complexity for bound in result.bounds.values() if bound.sample_complexity]
     longest = max(map(math.log10, known), default=1.0) or 1.0
     width = max(map(len, result.titles.values()))
@@ -129,10 +129,10 @@ def _intervals(path: Path, result: AnytimeAnalysis) -> Parts:
         f"{numbers.counted(result.num_actions, 'action')}, horizon {result.horizon}"
     )
     low, high = result.reward_bounds
-    yield f"  intervals that hold whatever the unexplored states do, with rewards from {low:g} to {high:g}"
+    yield f"  intervals that hold for all unexplored states with rewards from {low:g} to {high:g}"
     for name, interval in result.intervals.items():
         yield f"    {name.replace('_', ' '):34} {_interval(interval)}"
-    yield "  timesteps to an optimal policy with chance 1/2"
+    yield "  timesteps to an optimal policy with probability 1/2"
     for name, value in result.sample_complexity.items():
         yield f"    {name.replace('_', ' '):34} {_steps_or_interval(value)}"
 

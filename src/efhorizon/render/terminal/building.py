@@ -1,4 +1,4 @@
-"""What came of building, verifying and exporting a table."""
+"""The results of building, verifying and exporting a table."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def exported_table(mdp: TabularMDP, file: Path, num_bytes: int) -> Parts:
 
 def returns(worst: float, best: float) -> str:
     """The range of returns, in one line."""
-    degenerate = warned("  degenerate: every action sequence has the same return") if worst == best else ""
+    degenerate = warned("  degenerate: every action sequence earns the same") if worst == best else ""
     return f"{numbers.significant(worst, 6)} to {numbers.significant(best, 6)}{degenerate}"
 
 
@@ -61,9 +61,9 @@ def unexplored(num_states: int) -> str:
 
 
 def verification(verified: Mapping[str, Any] | None) -> str:
-    """How far a table can be trusted, in one line."""
+    """Whether a table was verified, in one line."""
     if not verified:
-        return warned("no: not compared with the environment, do not take it as exact")
+        return warned("no: not compared with the environment, so it may not be exact")
     screens = " with screens" if verified["screens_compared"] else ""
     episodes = numbers.counted(verified["episodes"], "episode")
     return f"[green]yes[/green]: {verified['steps']:,} steps of {episodes} replayed{screens}"
@@ -74,7 +74,7 @@ def _stopped(result: BuildResult) -> str:
     line = (
         f"stopped by {result.outcome.stopped_by}: {progress.num_states:,} states found, "
         f"{progress.num_expanded:,} expanded; complete up to horizon {result.complete_horizon}. "
-        "The same command goes on from here."
+        "Run the same command to continue."
     )
     if result.mdp is not None:
         return line

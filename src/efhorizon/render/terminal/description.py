@@ -107,7 +107,7 @@ def _rewards(rewards: Mapping[str, int]) -> str:
 
 
 def _layers(sizes: Sequence[int]) -> Parts:
-    step = -(-len(sizes) // _MAX_BARS)  # long searches: several layers a row
+    step = -(-len(sizes) // _MAX_BARS)  # long searches: several layers per row
     rows = [(start, sum(sizes[start : start + step])) for start in range(0, len(sizes), step)]
     largest = max(size for _, size in rows)
     for start, size in rows:

@@ -21,7 +21,7 @@ _SIGNIFICANT = 0.05
 
 
 def evaluation(tables: Tables) -> Parts:
-    """Everything on one screen after the other; what has no rows is left out."""
+    """Everything, one table after the other; tables without rows are left out."""
     yield from _counts(tables)
     for bounds in tables.bounds:
         if bounds.rows:
@@ -52,13 +52,15 @@ def _counts(tables: Tables) -> Parts:
     yield f"{counted(counts.num_mdps, 'MDP')}; {solved}; at least one of them {either}"
     yield (
         f"Intervals: {numbers.percent(tables.level)}, {tables.num_resamples:,} bootstrap resamples of games, "
-        f"seed {tables.seed}. In parentheses the paper's number."
+        f"seed {tables.seed}. In parentheses: the paper's number."
     )
 
 
 def _bounds(bounds: BoundTable) -> Parts:
     majority = (
-        "" if bounds.majority is None else f", always predicting the more frequent outcome is {bounds.majority:.2f}"
+        ""
+        if bounds.majority is None
+        else f", always predicting the more frequent outcome has accuracy {bounds.majority:.2f}"
     )
     yield from heading(
         f"Table 2, {bounds.algorithm.upper()}: {bounds.num_solved} of {bounds.num_mdps} MDPs solved, "
@@ -121,7 +123,7 @@ def _solvability(solvability: SolvabilityTable, distribution: MinKDistribution) 
     yield shown
     paper = "" if solvability.published_agreement is None else f" ({solvability.published_agreement:.2f})"
     left_out = f"; {solvability.num_left_out} MDPs not counted" if solvability.num_left_out else ""
-    yield f"  alike in {decimal(solvability.agreement)}{paper} of the MDPs{left_out}"
+    yield f"  fraction of MDPs on which the two agree: {decimal(solvability.agreement)}{paper}{left_out}"
     counts = ", ".join(
         f"k = {row.k}: {row.count} ({row.num_solved} solved by {name})" for row in distribution.rows if row.count
     )
@@ -191,7 +193,7 @@ def _cells(
     reasons: dict[str, None],
     metrics: Sequence[Metric] = METRICS,
 ) -> list[str]:
-    """Two lines a metric: the number with the paper's, and its interval. Reasons are collected for below the table."""
+    """Two lines per metric: the number with the paper's, and its interval. Reasons go below the table."""
     cells = []
     for metric in metrics:
         found = estimates[metric.name]

@@ -32,7 +32,7 @@ def gorp_runs(name: str, mdp: TabularMDP, k: int, m: int | None, results: Runs, 
         where = low if low == high else f"between {low} and {high}"
         yield f"  the smallest such m is {where} (95% confidence)"
         if not search.is_monotone:
-            yield f"  {warned('some smaller m did better than a larger one: m may not be unique')}"
+            yield f"  {warned('some smaller m did better than a larger one, so the smallest m is uncertain')}"
     mean, best = float(results.returns.mean()), results.optimal_return
     yield f"  mean return {numbers.significant(mean, 4)} of {numbers.significant(best, 6)}"
 

@@ -1,4 +1,4 @@
-"""What all of these functions share: lines, tables, and the text of others inside markup."""
+"""What these functions share: lines, tables, and text inside markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study: what it will take, how it goes, what it came to."""
+"""A study: what it will take, its progress, its result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def environments(count: int) -> str:
 
 
 def forecast_table(plan: Plan, expected: Forecast, *, free_disk: int, free_memory: int) -> Parts:
-    """What it will take, stage by stage, and how far that can be trusted."""
+    """What it will take, stage by stage, and how reliable that is."""
     processes = counted(plan.num_workers, "process", "processes")
     yield f"{environments(len(plan.names))}, {processes}; results in {escape(str(plan.out))}"
     rows = table("stage", "done", "left", "time", "memory", "disk")
@@ -42,7 +42,7 @@ def time_left(left: Forecast) -> str:
 
 
 def outcome_line(outcome: StageOutcome, width: int) -> str:
-    """What came of one environment in one stage; names take `width` columns."""
+    """The result for one environment in one stage; names take `width` columns."""
     return f"  {outcome.status:8} {outcome.name:{width}}  {outcome.text} ({seconds(outcome.seconds or 0.0)})"
 
 
@@ -59,7 +59,8 @@ def study_result(plan: Plan, result: StudyResult, report: Path | None) -> Parts:
 
 def restored_line(restored: Restored) -> str:
     """What was taken over from an export."""
-    line = f"{restored.file}: {counted(restored.num_taken_over, 'row')} taken over, {restored.num_there} were there"
+    taken_over = counted(restored.num_taken_over, "row")
+    line = f"{restored.file}: {taken_over} taken over, {restored.num_there} were already there"
     if restored.num_being_made:
         line += f", {restored.num_being_made} are being made"
     if restored.num_analyses or restored.num_tables:
@@ -81,7 +82,7 @@ def _spans(time: Span, memory: Span, disk: Span) -> tuple[str, str, str]:
 
 
 def _notes(plan: Plan, expected: Forecast, free_disk: int, free_memory: int) -> Iterable[str]:
-    yield "Low ends: everything goes well (small tables, agents that learn at once); high ends: nothing does."
+    yield "Low ends: everything goes well (small tables, agents that learn at once). High ends: nothing does."
     if expected.rates.measured:
         yield f"Measured in this study so far: {', '.join(expected.rates.measured)}."
     else:
@@ -90,12 +91,12 @@ def _notes(plan: Plan, expected: Forecast, free_disk: int, free_memory: int) -> 
     if unknown:
         more = f" and {len(unknown) - _LISTED} more" if len(unknown) > _LISTED else ""
         yield (
-            f"Nobody knows how many states {', '.join(unknown[:_LISTED])}{more} have, so there is no upper end: "
+            f"Unknown number of states: {', '.join(unknown[:_LISTED])}{more}. So there is no upper end; "
             "--max-minutes or --max-states sets one."
         )
     if plan.note:
         yield plan.note
     if expected.disk.low > free_disk:
-        yield f"This will not fit: {size(free_disk)} are free on this disk."
+        yield f"This will not fit: only {size(free_disk)} are free on this disk."
     if expected.memory.low > free_memory:
-        yield f"This will not fit: {size(free_memory)} of memory are free."
+        yield f"This will not fit: only {size(free_memory)} of memory are free."

@@ -1,4 +1,4 @@
-"""Runs of PPO, DQN and GORP: how they go, and what they came to."""
+"""Runs of PPO, DQN and GORP: their progress and their results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TableSummary:
 
 @dataclass(frozen=True)
 class TrainingSummary:
-    """What `efhorizon train` came to, under the names that its JSON has."""
+    """The result of `efhorizon train`, under the names that its JSON has."""
 
     results: str
     algorithm: str
@@ -57,7 +57,7 @@ def training_summary(summary: TrainingSummary) -> Parts:
 
 
 def row_line(row: Row) -> str:
-    """What one run came to."""
+    """The result of one run."""
     return (
         f"{row.id} {row.algorithm} {row.setting} seed {row.seed}: "
         f"{_needed(row.sample_complexity, 'solved after ')} ({numbers.seconds(row.wall_seconds)})"

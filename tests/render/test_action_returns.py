@@ -7,7 +7,7 @@ import json
 import numpy as np
 from synthetic_study import analysis as made
 
-from efhorizon.render.html.action_laws import action_laws
+from efhorizon.render.html.action_returns import action_returns
 from efhorizon.study.analysis_record import decoded_analysis
 
 
@@ -16,7 +16,9 @@ def test_actions_between_which_nothing_differs_are_one() -> None:
     deciding = decoded_analysis(json.dumps(content), "a.json").deciding
     assert deciding is not None
     names = [action.name for action in deciding.actions]
-    assert [law.names for law in action_laws(deciding)] == [(name,) for name in names[:-2]] + [tuple(names[-2:])]
+    assert [action.names for action in action_returns(deciding)] == [(name,) for name in names[:-2]] + [
+        tuple(names[-2:])
+    ]
 
 
 def test_an_empty_histogram_is_none() -> None:
@@ -24,4 +26,4 @@ def test_an_empty_histogram_is_none() -> None:
     content["deciding"]["actions"][0]["histogram"] = {"returns": [], "probabilities": []}
     deciding = decoded_analysis(json.dumps(content), "a.json").deciding
     assert deciding is not None
-    assert action_laws(deciding)[0].histogram is None
+    assert action_returns(deciding)[0].histogram is None

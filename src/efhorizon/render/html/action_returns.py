@@ -8,8 +8,8 @@ from efhorizon.study.analysis_record import DecidingState, ReturnHistogram
 
 
 @dataclass(frozen=True)
-class ActionLaw:
-    """What follows one action, or several between which nothing differs."""
+class ActionReturns:
+    """The returns after one action, or after several that do not differ in any way."""
 
     names: tuple[str, ...]
     q: float
@@ -18,13 +18,13 @@ class ActionLaw:
     histogram: ReturnHistogram | None  # None where there is none, or an empty one
 
 
-def action_laws(deciding: DecidingState) -> list[ActionLaw]:
-    """Actions in which nothing differs share a line: of Atari's 18 often only a few do different things."""
-    merged: dict[tuple[object, ...], ActionLaw] = {}
+def action_returns(deciding: DecidingState) -> list[ActionReturns]:
+    """Actions that do not differ share a line: of Atari's 18 often only a few do different things."""
+    merged: dict[tuple[object, ...], ActionReturns] = {}
     for action in deciding.actions:
         histogram = action.histogram if action.histogram is not None and action.histogram.returns else None
-        law = ActionLaw((action.name,), action.q, action.optimal_q, action.is_optimal, histogram)
+        found = ActionReturns((action.name,), action.q, action.optimal_q, action.is_optimal, histogram)
         of_returns = None if histogram is None else (*histogram.returns, *histogram.probabilities)
-        key = (law.q, law.optimal_q, law.is_optimal, of_returns)
-        merged[key] = replace(law, names=merged[key].names + law.names) if key in merged else law
+        key = (found.q, found.optimal_q, found.is_optimal, of_returns)
+        merged[key] = replace(found, names=merged[key].names + found.names) if key in merged else found
     return list(merged.values())
