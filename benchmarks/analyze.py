@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 
 from efhorizon import TabularMDP
-from efhorizon.planning.optimal import optimal_plan
+from efhorizon.planning.optimal import optimal_plan, optimal_values
 from efhorizon.planning.problem import problem
 from efhorizon.planning.timeline import timeline
-from efhorizon.planning.values import optimal_values
 
 HORIZON, NUM_ACTIONS = 100, 4
 REWARD_CHANCE = 0.02  # of a pair to pay at all

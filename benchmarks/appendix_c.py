@@ -24,8 +24,8 @@ from efhorizon import TabularMDP
 from efhorizon.bounds.appendix_c import failure as kernels
 from efhorizon.bounds.appendix_c.failure_bound import FailureBound
 from efhorizon.gorp.decisions import Choices, choices
-from efhorizon.planning.returns import ReturnMoments, return_moments
-from efhorizon.planning.timeline import timeline
+from efhorizon.planning.moments import ReturnMoments
+from efhorizon.planning.problem import problem
 
 N = 100
 TURNS = 3
@@ -84,22 +84,23 @@ def knapsacks(options: Choices, boxes: list[Box]) -> NDArray[np.float64]:
     cap[:, 0] = 1.0
     failure, used = np.zeros(num_choices), np.zeros(num_choices, np.int64)
     chances = np.zeros((num_choices, num_actions))
-    kernels.failure_recursion(0, options.following, lower, upper, cap, failure, used, chances)
+    bounds = kernels.ChanceBounds(lower, upper, cap)
+    kernels.failure_recursion(0, options.following, bounds, failure, used, chances)
     return failure
 
 
 def measured(size: int, horizon: int, m: int) -> dict[str, float]:
-    plan = timeline(grid(size, horizon))
-    options = choices(plan, 1)
-    moments = return_moments(plan, options.group_ends)
-    problem = FailureBound(options, moments, uniform_ties=False)
+    given = problem(grid(size, horizon))
+    options = choices(given, 1)
+    moments = given.return_moments(options.group_ends)
+    failure_bound = FailureBound(options, moments, uniform_ties=False)
     boxes = binomial_boxes(options, moments, m)
-    problem(m)
+    failure_bound(m)
     knapsacks(options, boxes)
     seconds = dict.fromkeys(("ours", "theirs", "knapsacks", "linprog"), float("inf"))
     for _ in range(TURNS):
         started = time.perf_counter()
-        bound = problem(m).failure
+        bound = failure_bound(m).failure
         seconds["ours"] = min(seconds["ours"], time.perf_counter() - started)
         started = time.perf_counter()
         boxes = binomial_boxes(options, moments, m)

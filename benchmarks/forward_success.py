@@ -5,8 +5,8 @@
     efhorizon build MiniGrid-MultiRoom-N4-S5-DistanceShaped-v1
     python benchmarks/forward_success.py tables/MiniGrid-MultiRoom-N4-S5-DistanceShaped-v1 --m 16
 
-Goal MDPs have a forward way of their own, which needs no laws of returns. Set-up and one evaluation of each, in turns
-in one process, after a first turn that compiles. The two results must overlap.
+Goal MDPs have a forward way of their own, which needs no distributions of returns. Set-up, optimal values included, and
+one evaluation of each, in turns in one process, after a first turn that compiles. The two results must overlap.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from efhorizon.gorp.forward import ForwardChoices
 from efhorizon.gorp.goal import GoalChoices
 from efhorizon.gorp.success import Success
 from efhorizon.planning.problem import Problem, problem
-from efhorizon.planning.returns import return_laws
 
 TURNS = 2
 
@@ -36,13 +35,13 @@ def main() -> None:
     parser.add_argument("--left-out", type=float, default=0.002)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    given = problem(load(options.table))
+    mdp = load(options.table)
     kept_seconds, forward_seconds = [], []
     for _ in range(1 + TURNS):
         began = time.perf_counter()
-        kept = with_all_choices(given, options.k, options.m)
+        kept = with_all_choices(problem(mdp), options.k, options.m)
         between = time.perf_counter()
-        forward = with_likely_choices(given, options.k, options.m, options.left_out)
+        forward = with_likely_choices(problem(mdp), options.k, options.m, options.left_out)
         kept_seconds.append(between - began)
         forward_seconds.append(time.perf_counter() - between)
     assert forward.low <= kept.high, "the two ways disagree"
@@ -51,14 +50,14 @@ def main() -> None:
 
 
 def with_all_choices(given: Problem, k: int, m: int) -> Success:
-    options = choices(given.timeline, k)
-    return GreedyChoices(options, return_laws(given.timeline, options.group_ends, given.policy)).success(m)
+    options = choices(given, k)
+    return GreedyChoices(options, given.return_distributions(options.group_ends)).success(m)
 
 
 def with_likely_choices(given: Problem, k: int, m: int, left_out: float) -> Success:
     if given.is_goal_mdp:
         return GoalChoices(given, k).success(m, left_out)
-    return ForwardChoices(given.timeline, k, given.policy).success(m, left_out)
+    return ForwardChoices(given, k).success(m, left_out)
 
 
 def report(kept: Success, forward: Success, kept_seconds: float, forward_seconds: float, *, as_json: bool) -> None:

@@ -21,7 +21,7 @@ def test_every_change_of_a_component_was_answered() -> None:
     ("module", "asked"),
     [
         ("agents/deep/ppo_flat.py", "efhorizon.agents.deep.ppo_flat"),  # a learner
-        ("planning/_layer_kernels.py", "efhorizon.bounds.analysis"),  # a kernel
+        ("planning/_kernels.py", "efhorizon.bounds.analysis"),  # a kernel
         ("build/expand.py", "efhorizon.build.explore"),  # the explorer
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from efhorizon.__main__ import main
+from efhorizon.commands import main
 from efhorizon.evaluation.source import study_data
 from efhorizon.evaluation.summary_csv import FILE, read_summaries
 

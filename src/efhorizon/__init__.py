@@ -9,8 +9,6 @@ from efhorizon._version import __version__
 from efhorizon.agents.live.bridge_env import BridgeEnv, register_environments
 from efhorizon.catalog import UnknownNameError, entries, entry
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
-from efhorizon.io.tables import load, save
-from efhorizon.mdp import TabularMDP
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorError, Transition
 
@@ -18,7 +16,8 @@ if TYPE_CHECKING:
     from efhorizon.bounds import examples
     from efhorizon.bounds.analysis import Analysis, analyze
     from efhorizon.bounds.registry import sample_complexity_bound
-    from efhorizon.io.tables import load
+    from efhorizon.io.tables import load, save
+    from efhorizon.mdp import TabularMDP
 
 register_environments()
 
@@ -27,8 +26,9 @@ _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "TabularMDP": "efhorizon.mdp",
     "analyze": "efhorizon.bounds.analysis",
     "examples": "efhorizon.bounds.examples",
-    "load": "efhorizon.mdp",
+    "load": "efhorizon.io.tables",
     "sample_complexity_bound": "efhorizon.bounds.registry",
+    "save": "efhorizon.io.tables",
 }
 
 

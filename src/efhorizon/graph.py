@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from efhorizon.compiled import Integers, compiled
 
-@njit(cache=True)
-def _breadth_first(transitions, order, depths, parents):  # type: ignore[no-untyped-def]
+
+@compiled
+def _breadth_first(transitions: Integers, order: Integers, depths: Integers, parents: Integers) -> int:
     order[0] = 0
     depths[0] = 0
     found = 1
@@ -55,8 +56,8 @@ def renumbered_transitions(transitions: NDArray[np.int32], order: NDArray[np.int
     return renumbered
 
 
-@njit(cache=True)
-def _depth_first(transitions, finished, longest):  # type: ignore[no-untyped-def]
+@compiled
+def _depth_first(transitions: Integers, finished: Integers, longest: Integers) -> int:
     # An explicit stack; visit: 0 new, 1 on the stack, 2 done. Returns the number of states finished, -1 if there
     # is a cycle.
     num_states, num_actions = transitions.shape
@@ -96,5 +97,5 @@ def successors_first(transitions: NDArray[np.int32]) -> tuple[NDArray[np.int32],
     """
     finished = np.empty(len(transitions), np.int32)
     longest = np.zeros(len(transitions), np.int32)
-    count = int(_depth_first(transitions, finished, longest))
+    count = _depth_first(transitions, finished, longest)
     return None if count < 0 else (finished[:count], int(longest[0]))

@@ -14,7 +14,7 @@ from efhorizon.agents.tabular.gorp import gorp
 from efhorizon.agents.tabular.runs import InvalidSettingError
 from efhorizon.bounds import examples
 from efhorizon.bounds.exact_horizon import exact_horizon
-from efhorizon.planning.timeline import timeline
+from efhorizon.planning.problem import problem
 
 RUNS = 20_000
 
@@ -41,7 +41,7 @@ def test_success_rate_with_an_exploration_policy(seed: int) -> None:
 @pytest.mark.parametrize("mdp", [examples.sparse_rewards(5), examples.delayed_rewards(5, 3), examples.dense_rewards(7)])
 def test_success_rate_at_the_exact_m(mdp: TabularMDP) -> None:
     """The exact effective horizon and GORP agree, so they break ties alike."""
-    exact = exact_horizon(timeline(mdp), 1)
+    exact = exact_horizon(problem(mdp), 1)
     assert exact.m is not None
     assert exact.success_probability is not None
     result = gorp(mdp, k=1, m=exact.m, runs=RUNS, rng=np.random.default_rng(0))

@@ -11,7 +11,7 @@ from training_tables import NUM_ACTIONS, ShownEnv, channels_first, flat_table, i
 
 pytest.importorskip("torch")
 
-from efhorizon.agents.deep import flat, images, ppo, ppo_flat, ppo_images
+from efhorizon.agents.deep import flat, images, ppo, ppo_flat, ppo_gradient, ppo_images
 from efhorizon.agents.deep.networks import network_for
 from efhorizon.agents.deep.observations import ObservedTable
 from efhorizon.agents.deep.protocol import Protocol
@@ -23,14 +23,14 @@ TABLES = {"flat": flat_table, "images": image_table}
 
 def flat_updates(table: ObservedTable, settings: PPOSettings, start: np.ndarray, batch: list[np.ndarray]) -> np.ndarray:
     """The parameters after an epoch after the other, each one minibatch."""
-    game, rules = flat.game_of(table), ppo_flat.rules_of(table, settings, 10_000)
-    room, place = ppo_flat.empty_room(settings.minibatch, game), np.full(table.num_observations, -1, np.int32)
+    game, rules = flat.game_of(table), ppo_gradient.rules_of(table, settings, 10_000)
+    room, place = ppo_gradient.empty_room(settings.minibatch, game), np.full(table.num_observations, -1, np.int32)
     theta, gradient, first, second = start.copy(), np.empty_like(start), np.zeros_like(start), np.zeros_like(start)
     multiplicity = network_for("actor_critic", table).multiplicity
     observation, action, *floats = batch
-    samples = ppo_flat.Samples(observation.astype(np.int32), action.astype(np.int32), *floats)
+    samples = ppo_gradient.Samples(observation.astype(np.int32), action.astype(np.int32), *floats)
     for count in range(1, settings.num_epochs + 1):
-        ppo_flat.fill_gradient(np.arange(len(action)), samples, theta, place, game, rules, room, gradient)
+        ppo_gradient.fill_gradient(np.arange(len(action)), samples, theta, place, game, rules, room, gradient)
         flat.adam_step(theta, gradient, first, second, multiplicity, count, rules)
     assert (place == -1).all()
     return theta
@@ -48,9 +48,9 @@ def image_updates(
 
 def flat_outputs(table: ObservedTable, theta: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Logits and values [., A + 1] of observation numbers."""
-    room = ppo_flat.empty_room(len(numbers), flat.game_of(table))
+    room = ppo_gradient.empty_room(len(numbers), flat.game_of(table))
     room.seen[:] = flat.game_of(table).observations[numbers]
-    ppo_flat.evaluate(len(numbers), theta, room)
+    ppo_gradient.evaluate(len(numbers), theta, room)
     return np.hstack([room.logits, room.values])
 
 
@@ -188,20 +188,22 @@ def test_the_walk_s_greedy_return() -> None:
         learners = ppo_flat.FlatPPO(table, PPOSettings(gamma=0.9), 10_000, [0])
         (mine,) = learners.seeds()
         mine.outputs[:, :-1], mine.places[0] = preferences, 7  # as if rollout 7 had met all observations
-        room = ppo_flat.empty_room(8, flat.game_of(table))
-        rules = ppo_flat.rules_of(table, PPOSettings(gamma=0.9), 10_000)
+        room = ppo_gradient.empty_room(8, flat.game_of(table))
+        rules = ppo_gradient.rules_of(table, PPOSettings(gamma=0.9), 10_000)
         assert ppo_flat.greedy_return(7, mine, flat.game_of(table), rules, room) == expected
         assert images.greedy_return(table, lambda seen, rows=preferences: rows[seen]) == expected
 
 
-def flat_rollout(table: ObservedTable, settings: PPOSettings) -> tuple[ppo_flat.Samples, np.ndarray, np.ndarray, Any]:
+def flat_rollout(
+    table: ObservedTable, settings: PPOSettings
+) -> tuple[ppo_gradient.Samples, np.ndarray, np.ndarray, Any]:
     """The first rollout of seed 0: samples, ends of episodes and returns until then, what the network says."""
-    game, rules = flat.game_of(table), ppo_flat.rules_of(table, settings, 10_000)
+    game, rules = flat.game_of(table), ppo_gradient.rules_of(table, settings, 10_000)
     learners = ppo_flat.FlatPPO(table, settings, 10_000, [0])
     (mine,) = learners.seeds()
     shape = (settings.rollout_length, settings.num_envs)
     is_done, units = np.empty(shape, np.bool_), np.empty(shape, np.int64)
-    room = ppo_flat.empty_room(settings.minibatch, game)
+    room = ppo_gradient.empty_room(settings.minibatch, game)
     samples = ppo_flat.rollout(0, mine, game, rules, room, is_done, units)
     return samples, is_done, units, lambda numbers: flat_outputs(table, mine.theta, numbers)
 

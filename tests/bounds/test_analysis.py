@@ -14,9 +14,9 @@ from brute_force import Exact
 from planning.test_sweeps import random_table
 
 from efhorizon import TabularMDP, load
-from efhorizon.__main__ import main
 from efhorizon.bounds import examples
 from efhorizon.bounds.analysis import analyze
+from efhorizon.commands import main
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "bridge"
 KEYS = {

@@ -15,7 +15,6 @@ from efhorizon import TabularMDP, load
 from efhorizon.bounds import examples
 from efhorizon.bounds.appendix_c import bound as appendix_c
 from efhorizon.bounds.appendix_c import failure as kernels
-from efhorizon.bounds.appendix_c import failure_bound
 from efhorizon.bounds.appendix_c.bound import appendix_c_bound, least_certified
 from efhorizon.bounds.appendix_c.failure_bound import FailureBound
 from efhorizon.bounds.appendix_c.methods import UNUSED
@@ -25,9 +24,7 @@ from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 from efhorizon.gorp.backward import GreedyChoices
 from efhorizon.gorp.decisions import choices
-from efhorizon.planning.problem import problem
-from efhorizon.planning.returns import return_laws, return_moments
-from efhorizon.planning.timeline import timeline
+from efhorizon.planning.problem import Problem, problem
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "bridge"
 
@@ -38,9 +35,19 @@ def goal_mdp(rng: np.random.Generator, mdp: TabularMDP) -> TabularMDP:
     return TabularMDP(np.where(pays, -1, mdp.transitions), pays.astype(float), mdp.horizon)
 
 
-def random_problem(rng: np.random.Generator, trial: int) -> TabularMDP:
+def random_table(rng: np.random.Generator, trial: int) -> TabularMDP:
     mdp = random_mdp(rng, int(rng.integers(2, 8)), int(rng.integers(2, 4)), int(rng.integers(2, 7)))
     return goal_mdp(rng, mdp) if trial % 3 == 0 else mdp
+
+
+def greedy_choices(given: Problem, k: int) -> GreedyChoices:
+    options = choices(given, k)
+    return GreedyChoices(options, given.return_distributions(options.group_ends))
+
+
+def failure_bound(given: Problem, k: int, *, uniform_ties: bool = True) -> FailureBound:
+    options = choices(given, k)
+    return FailureBound(options, given.return_moments(options.group_ends), uniform_ties=uniform_ties)
 
 
 def test_the_knapsack_solves_the_linear_program(rng: np.random.Generator) -> None:
@@ -56,7 +63,7 @@ def test_the_knapsack_solves_the_linear_program(rng: np.random.Generator) -> Non
         after = np.append(rng.random(3), 0.0)
         failures = np.where(others, 1.0, after[np.maximum(following, -1)])
         solution = np.empty(num_actions)
-        value = kernels._knapsack(following, lower, upper, cap, after[:3], solution)
+        value = kernels.knapsack(following, lower, upper, cap, after[:3], solution)
         expected = linprog(
             -failures,
             A_ub=[others.astype(float)],
@@ -74,27 +81,16 @@ def test_the_knapsack_solves_the_linear_program(rng: np.random.Generator) -> Non
 def test_every_method_contains_the_exact_chances(rng: np.random.Generator, uniform_ties: bool) -> None:
     counted = np.zeros(4, np.int64)
     for trial in range(40):
-        plan = timeline(random_problem(rng, trial))
+        given = problem(random_table(rng, trial))
         k = 1 + trial % 2
-        options = choices(plan, k)
-        greedy = GreedyChoices(options, return_laws(plan, options.group_ends))
-        bound = FailureBound(options, return_moments(plan, options.group_ends), uniform_ties=uniform_ties)
-        merged, two_point = bound._options, bound._two_point
-        if trial % 6 == 0:
-            two_point = np.zeros_like(two_point)  # the other methods have to hold for binomial laws too
-        num_choices, num_actions = merged.following.shape
-        lower, upper = np.empty((2, num_choices, kernels.NUM_METHODS, num_actions))
-        cap = np.empty((num_choices, kernels.NUM_METHODS))
+        greedy, bound = greedy_choices(given, k), failure_bound(given, k, uniform_ties=uniform_ties)
+        following = choices(given, k).following
+        if trial % 6 == 0:  # the other methods have to hold for binomial sums too
+            bound._groups = bound._groups._replace(two_point=np.zeros_like(bound._groups.two_point))
         for m in (1, 2, 7, 40, 900):
-            exact = greedy.probabilities(m)[0]
-            others = np.where(merged.following == -2, exact, 0).sum(axis=1)
-            kernels.method_bounds(
-                float(m), bound._relative_error, uniform_ties, 0, num_choices,
-                merged.group_starts, bound._groups, two_point,
-                merged.arm_starts, merged.arm_groups, merged.arm_actions, merged.arm_counts,
-                failure_bound._TAIL_LEVELS, failure_bound._NORMAL_POINTS, kernels.MAX_GRID_GROUPS,
-                lower, upper, cap,
-            )  # fmt: skip
+            exact = greedy.probabilities(m)[0].chances
+            others = np.where(following == -2, exact, 0).sum(axis=1)
+            lower, upper, cap = bound.chance_bounds(m, 0, len(following))
             for method in range(kernels.NUM_METHODS):
                 used = cap[:, method] != UNUSED
                 counted[method] += used.sum()
@@ -108,12 +104,12 @@ def test_every_method_contains_the_exact_chances(rng: np.random.Generator, unifo
 def test_exact_is_at_most_upper(rng: np.random.Generator) -> None:
     compared = 0
     for trial in range(60):
-        plan = timeline(random_problem(rng, trial))
+        given = problem(random_table(rng, trial))
         k = 1 + trial % 2
-        upper = appendix_c_bound(plan, k)
+        upper = appendix_c_bound(given, k)
         assert (upper.m is None) == (upper.reason is not None)
         if upper.m is not None and upper.m <= 300:
-            exact = exact_horizon(plan, k, max_m=upper.m)
+            exact = exact_horizon(given, k, max_m=upper.m)
             assert exact.m is not None
             assert exact.m <= upper.m
             compared += 1
@@ -129,7 +125,7 @@ def test_upper_is_at_most_theorem(rng: np.random.Generator) -> None:
         task = problem(TabularMDP(mdp.transitions, rewards, mdp.horizon))
         theorem = theorem_horizon(task, 1)
         if theorem.m is not None:
-            upper = appendix_c_bound(task.timeline, 1)
+            upper = appendix_c_bound(task, 1)
             assert upper.m is not None
             assert upper.m <= theorem.m
             compared += 1
@@ -139,10 +135,10 @@ def test_upper_is_at_most_theorem(rng: np.random.Generator) -> None:
 def test_success_limits_hold_for_every_larger_m(rng: np.random.Generator) -> None:
     proved = 0
     for trial in range(40):
-        plan = timeline(random_problem(rng, trial))
-        options = choices(plan, 1)
-        laws = return_laws(plan, options.group_ends)
-        bound, greedy = FailureBound(options, laws.moments()), GreedyChoices(options, laws)
+        given = problem(random_table(rng, trial))
+        options = choices(given, 1)
+        returns = given.return_distributions(options.group_ends)
+        bound, greedy = FailureBound(options, returns.moments()), GreedyChoices(options, returns)
         for m in (3, 30, 300):
             limit = bound.success_limit(m)
             assert all(greedy.success(later).low <= limit + 1e-12 for later in (m, m + 1, 2 * m))
@@ -165,7 +161,7 @@ def test_berry_esseen_of_a_fair_coin() -> None:
 
 
 def lock(length: int, num_actions: int = 2, prize: float = 1.0) -> TabularMDP:
-    """One right sequence; the prize or nothing, on top of 1 for each right action so that no law is binomial."""
+    """One right sequence; the prize or nothing, on top of 1 for each right action so that no sum is binomial."""
     transitions = np.full((length, num_actions), -1)
     transitions[:-1, 0] = np.arange(1, length)
     rewards = np.zeros(transitions.shape)
@@ -183,12 +179,12 @@ def sparse_lock(length: int) -> TabularMDP:
 
 def test_m_far_beyond_any_enumeration() -> None:
     """2^-79 at the first step: m is of the order 2^79, found by Bennett's inequality in a few evaluations."""
-    bound = appendix_c_bound(timeline(sparse_lock(80)), 1)
+    bound = appendix_c_bound(problem(sparse_lock(80)), 1)
     assert bound.m is not None
     assert 2**76 < bound.m < 2**86
     assert bound.failure_bound is not None
     assert bound.failure_bound < 0.5
-    beyond = appendix_c_bound(timeline(sparse_lock(400)), 1)
+    beyond = appendix_c_bound(problem(sparse_lock(400)), 1)
     assert beyond.m is None
     assert beyond.reason is not None
     assert "10^100" in beyond.reason
@@ -198,23 +194,23 @@ def test_ties_in_the_mean_are_not_broken_by_rounding() -> None:
     """Actions 0 and 1 lead to the same mean, 1/3 (2/3) and 1/9 (2): only rounding tells them apart, no m does."""
     transitions = [[1, 2, -1], [-1, -1, -1], [3, -1, -1], [-1, -1, -1]]
     rewards = [[0.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 0.0, 0.0], [9.0, 0.0, 0.0]]
-    bound = appendix_c_bound(timeline(TabularMDP(transitions, rewards, 3)), 1)
+    bound = appendix_c_bound(problem(TabularMDP(transitions, rewards, 3)), 1)
     assert bound.m is None
 
 
 def test_discounted_gorp() -> None:
     """gamma = 1/2 on a dense lock: certified m make simulated GORP succeed; undiscounted optimal play is the same."""
     mdp = lock(5)
-    bound = appendix_c_bound(timeline(mdp), 1, gamma=0.5)
+    bound = appendix_c_bound(problem(mdp, gamma=0.5), 1)
     assert bound.m is not None
-    plain = appendix_c_bound(timeline(mdp), 1)
+    plain = appendix_c_bound(problem(mdp), 1)
     assert plain.m is not None
     assert simulated_success(mdp, 1, plain.m, 2000, seed=0) >= 0.5 - 4 * 0.5 / math.sqrt(2000)
 
 
 def test_bad_k_is_named() -> None:
     with pytest.raises(ValueError, match="got 0"):
-        appendix_c_bound(timeline(lock(3)), 0)
+        appendix_c_bound(problem(lock(3)), 0)
 
 
 # name: published m for k = 1, 2, ...; what can be certified with uniform ties, and however ties are broken
@@ -228,41 +224,38 @@ GOLDEN = {
 @pytest.mark.skipif(not REFERENCE.is_dir(), reason="the reference tables are not here")
 @pytest.mark.parametrize("name", GOLDEN)
 def test_published_figures(name: str) -> None:
-    plan = timeline(load(REFERENCE / name / "consolidated.npz"))
+    given = problem(load(REFERENCE / name / "consolidated.npz"))
     published, uniform, any_ties = GOLDEN[name]
     for k, at_most in enumerate(published, start=1):
-        bound = appendix_c_bound(plan, k)
+        bound = appendix_c_bound(given, k)
         assert bound.m is not None
         assert bound.m <= 1.01 * at_most
         assert bound.m == uniform[k - 1]
         assert bound.method == "binomial"
-    if plan.num_pairs < 1000:
+    if given.timeline.num_pairs < 1000:
         for k, expected in enumerate(any_ties, start=1):
-            options = choices(plan, k)
-            tie_free = FailureBound(options, return_moments(plan, options.group_ends), uniform_ties=False)
-            assert least_certified(tie_free) == expected
+            assert least_certified(failure_bound(given, k, uniform_ties=False))[0] == expected
 
 
 def test_a_table_built_here(minigrid_tables: dict[str, TabularMDP]) -> None:
     """The paper prints H <= 1.64 = 1 + log_3 2 for MiniGrid-Empty-5x5."""
-    bound = appendix_c_bound(timeline(minigrid_tables["MiniGrid-Empty-5x5-v0"]), 1)
+    bound = appendix_c_bound(problem(minigrid_tables["MiniGrid-Empty-5x5-v0"]), 1)
     assert bound.m == 1
 
 
 def test_without_grids_the_bound_is_weaker_but_no_worse_than_the_theorem() -> None:
     """On a table whose returns take many values: all methods <= Bennett alone <= Theorem 5.4."""
     given = problem(examples.dense_rewards(4, 3))
-    options = choices(given.timeline, 1)
-    bound = FailureBound(options, return_moments(given.timeline, options.group_ends))
+    bound = failure_bound(given, 1)
     assert bound.grid_work > 0
-    all_methods, bennett_only = least_certified(bound), least_certified(bound.without_grids())
+    all_methods, bennett_only = least_certified(bound)[0], least_certified(bound.without_grids())[0]
     theorem = theorem_horizon(given, 1).m
     assert all_methods is not None
     assert bennett_only is not None
     assert theorem is not None
     assert all_methods <= bennett_only <= theorem
-    exact = exact_horizon(given.timeline, 1).m
-    assert least_certified(bound, from_m=exact or 1) == all_methods
+    exact = exact_horizon(given, 1).m
+    assert least_certified(bound, from_m=exact or 1)[0] == all_methods
 
 
 def test_left_out_beside_an_exact_m(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,11 @@ from brute_force import Exact
 from planning.test_sweeps import random_table
 
 from efhorizon import TabularMDP
-from efhorizon.__main__ import main
 from efhorizon.bounds import examples
 from efhorizon.bounds.analysis import Analysis, analyze
 from efhorizon.bounds.interval import Interval
 from efhorizon.bounds.unfinished import AnytimeAnalysis, InvalidRewardBoundsError
+from efhorizon.commands import main
 from efhorizon.io.tables import save
 
 

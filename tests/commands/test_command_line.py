@@ -16,10 +16,10 @@ import pytest
 from evaluation_data import published_file
 
 from efhorizon import TabularMDP, commands, examples
-from efhorizon.__main__ import main
 from efhorizon.agents.tabular.gorp_search import BUDGET, RUNS
-from efhorizon.commands import _arguments
+from efhorizon.commands import _arguments, main
 from efhorizon.commands._parser import command, parser, verbs
+from efhorizon.io.tables import save
 from efhorizon.planning.problem import DEFAULT_MAX_K
 
 SOURCE = Path(commands.__file__).parents[1]
@@ -33,9 +33,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("pipes")
     assert main(["build", GRIDWORLD, "--out", str(path / "tables"), "--workers", "1", "--episodes", "1"]) == 0
     part = TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True])
-    part.save(path / "tables" / "part")
-    examples.sparse_rewards(4).save(path / "tables" / f"sparse-{'x' * 60}")
-    examples.sparse_rewards(4).save(path / "tables" / "flat.npz")
+    save(part, path / "tables" / "part")
+    save(examples.sparse_rewards(4), path / "tables" / f"sparse-{'x' * 60}")
+    save(examples.sparse_rewards(4), path / "tables" / "flat.npz")
     published_file(path / "summary.csv")
     return path
 
@@ -80,7 +80,7 @@ def test_every_command_is_listed_once_and_in_order(capsys: pytest.CaptureFixture
 
 def test_help_and_completion_load_nothing_heavy() -> None:
     heavy = {"numba", "torch", "pandas", "scipy", "zarr", "rich", "jinja2", "pyarrow", "argcomplete", "http.server"}
-    program = "import sys; from efhorizon.__main__ import parser; parser(); print(*sys.modules)"
+    program = "import sys; from efhorizon.commands._parser import parser; parser(); print(*sys.modules)"
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not heavy.intersection(found.stdout.split())
 
@@ -227,6 +227,14 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert out.endswith("environments; build one with: efhorizon build NAME\n")
 
 
+@pytest.mark.parametrize("more", ["", " --json"])
+def test_a_reader_may_stop_early(more: str) -> None:
+    script = f"set -o pipefail; {shlex.quote(sys.executable)} -m efhorizon list{more} | head -1"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.count("\n") == 1
+
+
 def test_other_encodings_lose_no_more_than_a_sign(here: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     command_line = [sys.executable, "-m", "efhorizon", "analyze", "flat"]
@@ -271,7 +279,7 @@ def completions(line: str, folder: Path) -> list[str]:
     ],
 )
 def test_completion(line: str, some: list[str], not_there: str, folder: Path) -> None:
-    examples.sparse_rewards(3).save(folder / "elsewhere" / "other.npz")
+    save(examples.sparse_rewards(3), folder / "elsewhere" / "other.npz")
     found = completions(line, folder)
     assert set(some) <= set(found)
     assert not_there not in found
@@ -297,7 +305,7 @@ def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> N
     ("arguments", "where", "message"),
     [
         (["analyze", "flat"], "efhorizon.bounds.analysis.analyze", "interrupted"),
-        (["show", "flat"], "efhorizon.mdp.load", "interrupted"),
+        (["show", "flat"], "efhorizon.io.tables.load", "interrupted"),
         (["gorp", "flat"], "efhorizon.commands._gorp.learning_curve", None),
         (
             ["build", GRIDWORLD],
@@ -306,7 +314,7 @@ def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> N
         ),
         (
             ["train", GRIDWORLD, "--algo", "gorp"],
-            "efhorizon.study.run.tasks",
+            "efhorizon.study.tasks.tasks",
             "interrupted: finished runs are kept; run the same command to continue",
         ),
         (["study", GRIDWORLD, "--forecast"], "efhorizon.study.forecast.forecast", "interrupted"),

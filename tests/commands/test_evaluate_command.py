@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from evaluation_data import analysis, published_file, results_directory, row
 
-from efhorizon.__main__ import main
+from efhorizon.commands import main
 
 
 def evaluate(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from efhorizon import TabularMDP
-from efhorizon.__main__ import main
 from efhorizon.bounds import examples
+from efhorizon.commands import main
 from efhorizon.io.tables import load, save
 from efhorizon.planning.optimal import optimal_plan
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from efhorizon.__main__ import main
 from efhorizon.agents.deep.protocol import RunRecord
 from efhorizon.agents.tabular.gorp_search import gorp_sample_complexity, learning_curve
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
+from efhorizon.commands import main
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
 from efhorizon.study import run as experiment

@@ -1,4 +1,4 @@
-"""Laws and moments of returns against enumeration of all action sequences in fractions."""
+"""Distributions and moments of returns against enumeration of all action sequences in fractions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP
 from efhorizon.planning import returns
-from efhorizon.planning.returns import NoLatticeError, ReturnMoments, return_laws, return_moments
+from efhorizon.planning.moments import ReturnMoments, return_moments
+from efhorizon.planning.returns import NoLatticeError, return_distributions
 from efhorizon.planning.timeline import Timeline, timeline
 
 
-def enumerated_law(plan: Timeline, pair: int, policy: np.ndarray | None, gamma: Fraction) -> dict[Fraction, Fraction]:
-    """The law of the return in reward units from one pair: all action sequences, one by one."""
+def enumerated(plan: Timeline, pair: int, policy: np.ndarray | None, gamma: Fraction) -> dict[Fraction, Fraction]:
+    """The distribution of the return in reward units from one pair: all action sequences, one by one."""
     mdp = plan.mdp
     units = mdp.reward_units()
     assert units is not None
-    law: dict[Fraction, Fraction] = {}
+    chances: dict[Fraction, Fraction] = {}
     time = plan.time_of(pair)
     for sequence in product(range(mdp.num_actions), repeat=mdp.horizon - time):
         state, chance, total = int(plan.states[pair]), Fraction(1), Fraction(0)
@@ -30,22 +31,22 @@ def enumerated_law(plan: Timeline, pair: int, policy: np.ndarray | None, gamma: 
             row = None if policy is None or state < 0 else policy[time + step, state]
             chance *= Fraction(1, mdp.num_actions) if row is None else Fraction(float(row[action]))
             state = int(mdp.transitions[state, action]) if state >= 0 else -1
-        law[total] = law.get(total, Fraction(0)) + chance
-    return {value: chance for value, chance in law.items() if chance}
+        chances[total] = chances.get(total, Fraction(0)) + chance
+    return {value: chance for value, chance in chances.items() if chance}
 
 
-def check_moments(moments: ReturnMoments, i: int, law: dict[Fraction, Fraction]) -> None:
-    mean = sum(value * chance for value, chance in law.items())
-    central = [sum(chance * abs(value - mean) ** n for value, chance in law.items()) for n in range(5)]
-    assert moments.least[i] == pytest.approx(float(min(law)), rel=1e-12, abs=1e-12)
-    assert moments.largest[i] == pytest.approx(float(max(law)), rel=1e-12, abs=1e-12)
-    assert moments.above[i] == pytest.approx(float(mean - min(law)), rel=1e-12, abs=1e-13)
-    assert moments.below[i] == pytest.approx(float(max(law) - mean), rel=1e-12, abs=1e-13)
+def check_moments(moments: ReturnMoments, i: int, chances: dict[Fraction, Fraction]) -> None:
+    mean = sum(value * chance for value, chance in chances.items())
+    central = [sum(chance * abs(value - mean) ** n for value, chance in chances.items()) for n in range(5)]
+    assert moments.least[i] == pytest.approx(float(min(chances)), rel=1e-12, abs=1e-12)
+    assert moments.largest[i] == pytest.approx(float(max(chances)), rel=1e-12, abs=1e-12)
+    assert moments.above[i] == pytest.approx(float(mean - min(chances)), rel=1e-12, abs=1e-13)
+    assert moments.below[i] == pytest.approx(float(max(chances) - mean), rel=1e-12, abs=1e-13)
     assert moments.variance[i] == pytest.approx(float(central[2]), rel=1e-10, abs=1e-13)
     assert moments.fourth[i] == pytest.approx(float(central[4]), rel=1e-10, abs=1e-13)
     assert moments.third_absolute[i] >= float(central[3]) * (1 - 1e-10) - 1e-13
     if moments.two_point[i]:
-        assert len(law) <= 2
+        assert len(chances) <= 2
         assert moments.third_absolute[i] == pytest.approx(float(central[3]), rel=1e-10, abs=1e-13)
 
 
@@ -59,24 +60,26 @@ def dyadic_policy(rng: np.random.Generator, mdp: TabularMDP) -> np.ndarray:
 
 
 @pytest.mark.parametrize("given_policy", [False, True])
-def test_laws_and_moments_are_those_of_all_action_sequences(rng: np.random.Generator, given_policy: bool) -> None:
+def test_distributions_and_moments_are_those_of_all_action_sequences(
+    rng: np.random.Generator, given_policy: bool
+) -> None:
     for _ in range(12):
         mdp = random_mdp(rng, num_states=5, num_actions=int(rng.integers(1, 4)), horizon=4)
         policy = dyadic_policy(rng, mdp) if given_policy else None
         plan = timeline(mdp)
         pairs = np.arange(-1, plan.num_pairs)
-        laws = return_laws(plan, pairs, policy)
+        found_all = return_distributions(plan, pairs, policy)
         moments = return_moments(plan, pairs, policy)
         for i, pair in enumerate(pairs):
-            expected = enumerated_law(plan, pair, policy, Fraction(1)) if pair >= 0 else {Fraction(0): Fraction(1)}
-            offset, mass = laws.law(i)
+            expected = enumerated(plan, pair, policy, Fraction(1)) if pair >= 0 else {Fraction(0): Fraction(1)}
+            offset, mass = found_all.of(i)
             found = {offset + j: probability for j, probability in enumerate(mass) if probability}
             assert set(found) == set(expected)
             for value, chance in expected.items():
-                assert found[int(value)] == pytest.approx(float(chance), rel=laws.relative_error)
+                assert found[int(value)] == pytest.approx(float(chance), rel=found_all.relative_error)
             check_moments(moments, i, expected)
-            check_moments(laws.moments(), i, expected)
-        assert (moments.two_point == laws.moments().two_point).all()
+            check_moments(found_all.moments(), i, expected)
+        assert (moments.two_point == found_all.moments().two_point).all()
 
 
 def test_discounted_moments(rng: np.random.Generator) -> None:
@@ -85,9 +88,9 @@ def test_discounted_moments(rng: np.random.Generator) -> None:
         plan = timeline(mdp)
         moments = return_moments(plan, np.arange(plan.num_pairs), gamma=0.5)
         for pair in range(plan.num_pairs):
-            law = enumerated_law(plan, pair, None, Fraction(1, 2))
+            chances = enumerated(plan, pair, None, Fraction(1, 2))
             if not moments.two_point[pair]:
-                check_moments(moments, pair, law)
+                check_moments(moments, pair, chances)
 
 
 def test_tiny_probabilities_keep_their_digits() -> None:
@@ -102,16 +105,16 @@ def test_tiny_probabilities_keep_their_digits() -> None:
     assert moments.above[0] == pytest.approx(6.0**-20, rel=1e-13)
     assert moments.variance[0] == pytest.approx(6.0**-20, rel=1e-13)
     assert moments.third_absolute[0] == pytest.approx(6.0**-20, rel=1e-13)
-    assert return_laws(plan, [0]).law(0)[1][1] == pytest.approx(6.0**-20, rel=1e-13)
+    assert return_distributions(plan, [0]).of(0)[1][1] == pytest.approx(6.0**-20, rel=1e-13)
 
 
-def test_pairs_that_earn_nothing_share_one_law() -> None:
+def test_pairs_that_earn_nothing_share_one_distribution() -> None:
     transitions = np.array([[1, 2], [1, 1], [2, 2]])
     rewards = np.array([[0.0, 0.0], [0.0, 0.0], [1.0, 1.0]])
     plan = timeline(TabularMDP(transitions, rewards, 50))
-    laws = return_laws(plan, np.arange(plan.num_pairs))
-    assert laws.index[plan.states == 1].tolist() == [0] * 49
-    assert len(laws.offsets) == 1 + 49 + 1
+    found_all = return_distributions(plan, np.arange(plan.num_pairs))
+    assert found_all.index[plan.states == 1].tolist() == [0] * 49
+    assert len(found_all.lattice.offsets) == 1 + 49 + 1
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_pairs_that_earn_nothing_share_one_law() -> None:
 def test_no_lattice_is_one_clear_line(rewards: list[list[float]], options: dict[str, float], message: str) -> None:
     plan = timeline(TabularMDP([[0, 0]], rewards, 5))
     with pytest.raises(NoLatticeError, match=message):
-        return_laws(plan, [0], **options)  # type: ignore[arg-type]
+        return_distributions(plan, [0], **options)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("hashed", [True, False])

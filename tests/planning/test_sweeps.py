@@ -10,10 +10,11 @@ import pytest
 from brute_force import Exact
 
 from efhorizon import TabularMDP
+from efhorizon.planning.optimal import optimal_values
 from efhorizon.planning.rewards import reward_scale
 from efhorizon.planning.sweeps import sweeps
 from efhorizon.planning.timeline import timeline
-from efhorizon.planning.values import optimal_values, policy_values, zero_values
+from efhorizon.planning.values import policy_values, zero_values
 
 NUM_RANDOM_MDPS = 200
 

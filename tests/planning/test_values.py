@@ -12,9 +12,10 @@ from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP
 from efhorizon.planning.occupancy import occupancy, occupancy_minima, optimal_return_probability
+from efhorizon.planning.optimal import optimal_values, worst_values
 from efhorizon.planning.rewards import PRIME, InvalidDiscountError, residue, reward_scale
 from efhorizon.planning.timeline import Timeline, timeline
-from efhorizon.planning.values import action_values, optimal_values, policy_values, worst_values
+from efhorizon.planning.values import action_values, policy_values
 
 NUM_RANDOM_MDPS = 100
 

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from synthetic_study import HOSTILE, Shape, write_study
 
-from efhorizon.__main__ import main
+from efhorizon.commands import main
 from efhorizon.evaluation.source import study_data
 from efhorizon.evaluation.tables import all_tables
 from efhorizon.render.markdown import publication, write_publication

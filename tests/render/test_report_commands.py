@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from synthetic_study import Shape, write_study
 
-from efhorizon.__main__ import main
+from efhorizon.commands import main
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.render.html.server import report_server
 from efhorizon.render.html.site import WrittenReport

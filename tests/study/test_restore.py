@@ -14,15 +14,16 @@ import pytest
 from msgspec import structs
 
 from efhorizon import MissingExtraError
-from efhorizon.__main__ import main
+from efhorizon.commands import main
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data, write_export
 from efhorizon.study import stages as study
 from efhorizon.study.forecast import forecast
-from efhorizon.study.plan import Plan, RunPlan
+from efhorizon.study.plan import Plan
 from efhorizon.study.records import Row, RunKey, RunProtocol, RunProvenance
 from efhorizon.study.restore import restore
 from efhorizon.study.results import Results
+from efhorizon.study.tasks import RunPlan
 
 pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)
 parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)

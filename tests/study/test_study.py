@@ -16,20 +16,20 @@ import psutil
 import pytest
 
 from efhorizon import UnknownNameError, catalog
-from efhorizon.__main__ import main
 from efhorizon.agents.tabular.gorp_search import BUDGET
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import catalogue_target
 from efhorizon.commands import demo as demonstration
+from efhorizon.commands import main
 from efhorizon.study import rates as _rates
 from efhorizon.study import stages as study
 from efhorizon.study import sweep
 from efhorizon.study.forecast import Span, forecast, largest
-from efhorizon.study.plan import Plan, RunPlan, environment_names
+from efhorizon.study.plan import Plan, environment_names
 from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
 from efhorizon.study.results import Results
 from efhorizon.study.sizes import Size, known_size, search_state
-from efhorizon.study.tasks import RunTask
+from efhorizon.study.tasks import RunPlan, RunTask
 from efhorizon.suites import minigrid, registry
 
 pytest.importorskip("minigrid")

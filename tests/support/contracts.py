@@ -11,16 +11,15 @@ class PrivateModulesContract(Contract):
     """No import of a module whose name begins with an underscore from another folder."""
 
     allowed = fields.SetField(subfield=fields.StringField(), required=False)  # private names that all may use
-    exempt = fields.SetField(subfield=fields.StringField(), required=False)  # modules that may use any
 
     def check(self, graph: Any, verbose: bool) -> ContractCheck:
-        allowed, exempt = set(self.allowed or ()), set(self.exempt or ())
+        allowed = set(self.allowed or ())
         broken = sorted(
             (importer, module)
             for module in graph.modules
             if _is_private(module) and module not in allowed
             for importer in graph.find_modules_that_directly_import(module)
-            if importer not in exempt and _folder(importer, graph) != module.rpartition(".")[0]
+            if _folder(importer, graph) != module.rpartition(".")[0]
         )
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 

@@ -7,9 +7,12 @@ random bits by n: each outcome's chance is off by less than 2^-32, far below wha
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from efhorizon.compiled import Floats, Words, compiled
 
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _S27, _S30, _S31, _S32, _S11 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32), np.uint64(11)
@@ -27,26 +30,27 @@ def streams(rng: np.random.Generator, num_runs: int) -> NDArray[np.uint64]:
     return words
 
 
-@njit(cache=True)
-def mixed(word):  # type: ignore[no-untyped-def]
+@compiled
+def mixed(word: Any) -> Any:
     """The output function of SplitMix64."""
     word = (word ^ (word >> _S30)) * _MIX_1
     word = (word ^ (word >> _S27)) * _MIX_2
     return word ^ (word >> _S31)
 
 
-@njit(cache=True)
-def drawn_below(words, limit):  # type: ignore[no-untyped-def]
+@compiled
+def drawn_below(words: Words, limit: int) -> Any:
     """A uniform integer in 0 .. limit - 1, for limits below 2^32."""
     words[0] += words[1]
     return np.int64(((mixed(words[0]) >> _S32) * np.uint64(limit)) >> _S32)
 
 
-@njit(cache=True)
-def drawn_action(words, time, state, num_actions, probabilities):  # type: ignore[no-untyped-def]
+@compiled
+def drawn_action(words: Words, time: int, state: int, num_actions: int, probabilities: Floats) -> int:
     """An action of the exploration policy; one with probability 0 is never drawn, however sums are rounded."""
     if not len(probabilities):
-        return drawn_below(words, num_actions)
+        any_action: int = drawn_below(words, num_actions)
+        return any_action
     row = probabilities[min(time, len(probabilities) - 1), state]
     words[0] += words[1]
     left = np.float64(mixed(words[0]) >> _S11) * _FLOAT_UNIT

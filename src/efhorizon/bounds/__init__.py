@@ -1,1 +1,1 @@
-"""Sample-complexity bounds: one bound a file, one public function of a `Problem` each."""
+"""Sample-complexity bounds: one bound per file, one public function of a `Problem` each."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 from numpy.typing import ArrayLike
 
 from efhorizon.bounds.covering_length import CoveringLength
 from efhorizon.bounds.effective_horizon import EffectiveHorizon
 from efhorizon.bounds.effective_planning_window import EffectivePlanningWindow
+from efhorizon.bounds.exact_horizon import LikeliestFailure
 from efhorizon.bounds.goal_horizon import GoalHorizon
 from efhorizon.bounds.lower_bound import LowerBound, lower_bound
 from efhorizon.bounds.qvi_solvability import QviSolvability, qvi_solvability
@@ -18,10 +19,10 @@ from efhorizon.bounds.theorem_horizon import TheoremHorizon, theorem_horizon
 from efhorizon.bounds.unfinished import AnytimeAnalysis, analyze_unfinished
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.occupancy import OccupancyMinima, optimal_return_probability
+from efhorizon.planning.optimal import worst_values
 from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
 from efhorizon.planning.sweeps import Witness
-from efhorizon.planning.values import worst_values
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -50,19 +51,19 @@ class Analysis:
 
     @property
     def effective_horizon(self) -> EffectiveHorizon:
-        return self.bounds["effective_horizon"]  # type: ignore[return-value]
+        return cast(EffectiveHorizon, self.bounds["effective_horizon"])
 
     @property
     def effective_planning_window(self) -> EffectivePlanningWindow:
-        return self.bounds["epw"]  # type: ignore[return-value]
+        return cast(EffectivePlanningWindow, self.bounds["epw"])
 
     @property
     def covering_length(self) -> CoveringLength:
-        return self.bounds["covering_length"]  # type: ignore[return-value]
+        return cast(CoveringLength, self.bounds["covering_length"])
 
     @property
     def goal(self) -> GoalHorizon:
-        return self.bounds["goal"]  # type: ignore[return-value]
+        return cast(GoalHorizon, self.bounds["goal"])
 
     @property
     def deciding(self) -> Witness | None:
@@ -77,10 +78,11 @@ class Analysis:
         return next((failure for failure in self.solvability.failures if failure is not None), None)
 
     @property
-    def most_failures(self) -> Any:
+    def most_failures(self) -> LikeliestFailure | None:
         """Where GORP with the exact k and m takes its first action that is not optimal most often, if that is known."""
         chosen = [entry for entry in self.effective_horizon.by_k if entry.k == self.effective_horizon.k]
-        return chosen[0].witness if chosen and chosen[0].method == "exact" else None
+        witness = chosen[0].witness if chosen and chosen[0].method == "exact" else None
+        return witness if isinstance(witness, LikeliestFailure) else None
 
     def as_json(self) -> dict[str, Any]:
         """The analysis in plain types; None where a figure is infinite or does not apply, `reasons` say why."""

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from efhorizon.bounds.appendix_c.bound import AppendixCBound, appendix_c_bound
 from efhorizon.bounds.exact_horizon import (
     MAX_M,
     MAX_POINTS,
-    MAX_SEQUENCES,
     PATIENT_M,
     PATIENT_POINTS,
     ExactHorizon,
+    LikeliestFailure,
     exact_horizon,
 )
 from efhorizon.bounds.goal_horizon import goal_horizon
 from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
+from efhorizon.gorp.exact_success import MAX_SEQUENCES
 from efhorizon.planning.problem import Problem, effective_horizon_of
+from efhorizon.planning.sweeps import Witness
 
 MAX_WORK_BESIDE_EXACT = 1 << 22  # sequences times standard deviations of their sums, to do Appendix C as well: seconds
+
+_Place = tuple[int | None, int | None]  # time and state
 
 
 @dataclass(frozen=True)
@@ -37,8 +41,8 @@ class HorizonAtK:
     exact_reason: str | None
     upper_reason: str | None
     theorem_reason: str | None
-    witness: Any  # of the method
-    least_possible_m: int | None = 1  # exact laws rule out every smaller one; None where they rule out all
+    witness: LikeliestFailure | Witness | _Place | None  # of the method
+    least_possible_m: int | None = 1  # exact success rules out every smaller one; None where it rules out all
 
     @property
     def m(self) -> int | None:
@@ -100,9 +104,9 @@ def _m(entry: HorizonAtK) -> int:
 
 def _at_k(problem: Problem, k: int) -> HorizonAtK:
     theorem = theorem_horizon(problem, k)
-    exact, tight = _from_laws(problem, k)
+    exact, tight = _from_distributions(problem, k)
     exact_m = exact.m if exact.smallest_m_verified else None
-    uppers: list[tuple[int, str, Any]] = []
+    uppers: list[tuple[int, str, LikeliestFailure | Witness | _Place | None]] = []
     if exact.m is not None and exact_m is None:
         uppers.append((exact.m, "exact laws, by bisection", exact.witness))
     elif exact_m is not None and tight.m is None:
@@ -130,8 +134,9 @@ def _at_k(problem: Problem, k: int) -> HorizonAtK:
     )
 
 
-def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
-    """What the laws of returns show: the exact m or one that suffices, and Appendix C's bound where it can add to that.
+def _from_distributions(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
+    """What the distributions of returns show: the exact m or one that suffices, and Appendix C's bound where it can add
+    to that.
 
     Goal MDPs have a quicker way of their own, which keeps no sequences; but an m at which success is 1/2 to all digits
     is decided in fractions.
@@ -143,34 +148,21 @@ def _from_laws(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
         if num_sequences > MAX_SEQUENCES or (found.m is not None and work > MAX_WORK_BESIDE_EXACT):
             return found, _no_appendix_c(k, num_sequences)
         if found.smallest_m_verified or found.reason == NOT_TRIED:
-            return found, _appendix_c(problem, k, found.m)
+            return found, appendix_c_bound(problem, k, sufficient_m=found.m)
     exact = _exact(problem, k)
     if exact.m is not None and num_sequences > MAX_SEQUENCES:
         return exact, _no_appendix_c(k, num_sequences)
-    return exact, _appendix_c(problem, k, exact.m)
+    return exact, appendix_c_bound(problem, k, sufficient_m=exact.m)
 
 
 def _exact(problem: Problem, k: int) -> ExactHorizon:
     if not problem.exact:
-        return ExactHorizon(k, None, None, None, None, False, "not asked for", None)
+        return ExactHorizon(k, reason="not asked for")
     sweep = problem.sweep(k)
-    some_m_suffices = sweep is not None and sweep.solvable  # by the law of large numbers
-    return exact_horizon(
-        problem.timeline,
-        k,
-        exploration_policy=problem.policy,
-        gamma=problem.gamma,
-        max_m=PATIENT_M if some_m_suffices else MAX_M,
-        max_points=PATIENT_POINTS if some_m_suffices else MAX_POINTS,
-    )
-
-
-def _appendix_c(problem: Problem, k: int, sufficient_m: int | None) -> AppendixCBound:
-    return appendix_c_bound(
-        problem.timeline, k, exploration_policy=problem.policy, gamma=problem.gamma, sufficient_m=sufficient_m
-    )
+    if sweep is not None and sweep.solvable:  # some m suffices, by the law of large numbers
+        return exact_horizon(problem, k, max_m=PATIENT_M, max_points=PATIENT_POINTS)
+    return exact_horizon(problem, k, max_m=MAX_M, max_points=MAX_POINTS)
 
 
 def _no_appendix_c(k: int, num_sequences: int) -> AppendixCBound:
-    reason = f"left out: {num_sequences:,} action sequences would take long"
-    return AppendixCBound(k, None, None, None, {}, None, None, reason)
+    return AppendixCBound(k, reason=f"left out: {num_sequences:,} action sequences would take long")

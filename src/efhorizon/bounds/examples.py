@@ -6,7 +6,10 @@ a few suffice; returns, Q-values and effective horizons are the same.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from efhorizon.errors import EfhorizonError
 from efhorizon.mdp import TERMINAL, TabularMDP
@@ -101,7 +104,7 @@ def distracting_reward(horizon: int, num_actions: int = 2) -> TabularMDP:
 
 def _chain(
     horizon: int, num_actions: int, sequence: tuple[int, ...] | None = None
-) -> tuple[np.ndarray[tuple[int, int], np.dtype[np.int64]], np.ndarray[tuple[int, int], np.dtype[np.float64]]]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """States 0 .. T - 1 that the sequence visits; every other action ends the episode, with nothing more to get."""
     transitions = np.full((horizon, num_actions), TERMINAL, np.int64)
     for time in range(horizon - 1):
@@ -116,7 +119,7 @@ def _check(horizon: int, num_actions: int) -> None:
         raise InvalidExampleError(f"an example needs at least 2 actions, got {num_actions}")
 
 
-def _mdp(name: str, transitions: np.ndarray, rewards: np.ndarray, horizon: int) -> TabularMDP:  # type: ignore[type-arg]
+def _mdp(name: str, transitions: NDArray[Any], rewards: NDArray[Any], horizon: int) -> TabularMDP:
     num_actions = transitions.shape[1]
     return TabularMDP(transitions, rewards, horizon, metadata={"id": f"{name}_T{horizon}_A{num_actions}"})
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-from efhorizon.bounds.exact_horizon import ExactHorizon, Witness
-from efhorizon.gorp.goal import MAX_SEQUENCES, GoalChoices
-from efhorizon.gorp.success import SHOWN_WITHOUT, Success, told_from_half
+from efhorizon.bounds.exact_horizon import ExactHorizon, likeliest_failure
+from efhorizon.gorp.goal import MAX_SEQUENCES_A_CHOICE, GoalChoices
+from efhorizon.gorp.least_m import Attempt, LeastM, geometric_mean, halfway
+from efhorizon.gorp.success import SHOWN_WITHOUT, Success, compared_with_half
 from efhorizon.planning.problem import Problem
 
 MAX_M = 10**18
@@ -20,51 +19,51 @@ NOT_TRIED = "not every smaller m was tried"
 def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
     """An m with which GORP(k, m) succeeds at least half the time in a goal MDP, close above one that was not seen to.
 
-    Success is computed from exact laws (`_goal_choices.py`), up to choices that are hardly ever met. m grows by a
+    Success is computed from exact distributions (`gorp/goal.py`), up to choices that are hardly ever met. m grows by a
     factor of 4 until it suffices, then bisection to one part in a thousand. Smaller m may suffice as well, so this is
     an upper bound on m_k, unless every smaller m can be tried soon.
     """
-    if problem.mdp.num_actions**k > MAX_SEQUENCES:
-        return _without(k, f"{problem.mdp.num_actions}^{k} sequences are too many to compare one by one")
+    if problem.mdp.num_actions**k > MAX_SEQUENCES_A_CHOICE:
+        return ExactHorizon(k, reason=f"{problem.mdp.num_actions}^{k} sequences are too many to compare one by one")
     greedy = GoalChoices(problem, k)
-    failing, m = 0, 1
-    while (found := _told_from_half(greedy, m)).low < 0.5:
-        if m >= MAX_M or found.points > MAX_POINTS:
-            return _without(k, f"success stays below 1/2 for every m tried up to {m}; larger m were not tried")
-        failing, m = m, min(4 * m, MAX_M)
-    while m - failing > (1 if found.points < CHEAP_POINTS else max(1, m // PRECISION)):
-        middle = (m + failing) // 2 if m <= 2 * failing else max(failing + 1, math.isqrt(m * failing))
-        attempt = _told_from_half(greedy, middle)
-        if attempt.low >= 0.5:
-            m, found = middle, attempt
-        else:  # or cannot be told from 1/2, and does not count either
-            failing = middle
-    m, found, reason, least_possible_m = _least(greedy, m, found)
-    found = found.or_closer(greedy.success(m, SHOWN_WITHOUT))
-    pair = found.worst_pair
-    witness = Witness(problem.timeline.time_of(pair), int(problem.timeline.states[pair]), found.worst_failure)
-    return ExactHorizon(k, m, found.middle, None, found.error, reason is None, reason, witness, least_possible_m)
+    search = _search(greedy)
+    if search.m is None or search.found is None:
+        tried = f"success stays below 1/2 for every m tried up to {search.failing}; larger m were not tried"
+        return ExactHorizon(k, reason=tried)
+    success = search.found.evidence.or_closer(greedy.success(search.m, SHOWN_WITHOUT))
+    return ExactHorizon(
+        k=k,
+        m=search.m,
+        success_probability=success.middle,
+        error=success.error,
+        smallest_m_verified=search.is_least,
+        reason=_why_not_least(search),
+        witness=likeliest_failure(problem, success),
+        least_possible_m=search.num_failing + 1,
+    )
 
 
-def _least(greedy: GoalChoices, m: int, found: Success) -> tuple[int, Success, str | None, int]:
-    """The least m that suffices, up to one that does; or that one, why it need not be the least, and what may be."""
-    points = 0
-    for smaller in range(1, m):
-        if points + (m - smaller) * found.points // 2 > SCAN_POINTS:  # a smaller m takes less, mostly
-            return m, found, NOT_TRIED, smaller
-        attempt = _told_from_half(greedy, smaller)
-        points += attempt.points
-        if attempt.low >= 0.5:
-            return smaller, attempt, None, smaller
-        if attempt.high >= 0.5:
-            reason = f"the success probability at m = {smaller} is too close to 1/2 to be told apart from it"
-            return m, found, reason, smaller
-    return m, found, None, m
+def _search(greedy: GoalChoices) -> LeastM[Success]:
+    """Fourfold m until one suffices, bisection, and every m that was passed over."""
+
+    def attempt(m: int) -> Attempt[Success]:
+        success = compared_with_half(lambda left_out: greedy.success(m, left_out, least=0.5))
+        return Attempt(True if success.low >= 0.5 else None if success.high >= 0.5 else False, success, success.points)
+
+    def is_close(failing: int, m: int) -> bool:
+        return m - failing <= (1 if search.points < CHEAP_POINTS else max(1, m // PRECISION))
+
+    def middle(failing: int, m: int) -> int:
+        return halfway(failing, m) if m <= 2 * failing else geometric_mean(failing, m)
+
+    search = LeastM(attempt)
+    search.grow(lambda m: max(1, 4 * m), MAX_M, max_points=MAX_POINTS)
+    search.narrow(is_close, middle=middle)
+    search.verify(SCAN_POINTS)
+    return search
 
 
-def _told_from_half(greedy: GoalChoices, m: int) -> Success:
-    return told_from_half(lambda left_out: greedy.success(m, left_out, least=0.5))
-
-
-def _without(k: int, reason: str) -> ExactHorizon:
-    return ExactHorizon(k, None, None, None, None, False, reason, None)
+def _why_not_least(search: LeastM[Success]) -> str | None:
+    if search.undecided is not None:
+        return f"the success probability at m = {search.undecided} is too close to 1/2 to be told apart from it"
+    return None if search.is_least else NOT_TRIED

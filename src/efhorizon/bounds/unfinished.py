@@ -24,10 +24,11 @@ from efhorizon.bounds.interval import Interval
 from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.occupancy import occupancy
+from efhorizon.planning.optimal import optimal_values, worst_values
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
 from efhorizon.planning.rewards import reward_scale
 from efhorizon.planning.timeline import Timeline, timeline
-from efhorizon.planning.values import Values, optimal_values, policy_values, relative_error, worst_values, zero_values
+from efhorizon.planning.values import Values, action_values, policy_values, relative_error, zero_values
 
 _REASON = "the table is unfinished"
 
@@ -205,7 +206,7 @@ class _Known:
         surely[0] = maybe[0] = True
         for time in range(line.mdp.horizon):
             layer = line.layer(time)
-            q = _q_values(self.lines[0], values[0], layer), _q_values(self.lines[1], values[1], layer)
+            q = action_values(self.lines[0], values[0], layer), action_values(self.lines[1], values[1], layer)
             error = relative_error(line, values[0], time) * (np.abs(q[0]) + np.abs(q[1])).max(axis=1)
             greedy = _surely_largest(q, error), _maybe_largest(q, error)
             hidden = self.unexplored[layer][:, None]
@@ -220,7 +221,7 @@ class _Known:
         return fails, works
 
     def _q_star(self, layer: slice) -> tuple[NDArray[Any], NDArray[Any]]:
-        low, high = (_q_values(line, best.values, layer) for line, best in zip(self.lines, self.best, strict=True))
+        low, high = (action_values(line, best.values, layer) for line, best in zip(self.lines, self.best, strict=True))
         return low, high
 
     def _surely_best(self, layer: slice) -> NDArray[np.bool_]:
@@ -259,14 +260,6 @@ def _maybe_largest(q: tuple[NDArray[Any], NDArray[Any]], error: NDArray[np.float
     """Actions whose highest value is not below the lowest of another."""
     low, high = q
     result: NDArray[np.bool_] = high >= (low.max(axis=1) - error)[:, None]
-    return result
-
-
-def _q_values(line: Timeline, values: Values, layer: slice) -> NDArray[Any]:
-    units, _, gamma, _ = values.kernel_scale()
-    successors = line.successors[layer]
-    following = np.where(successors >= 0, values.numbers[successors], 0)
-    result: NDArray[Any] = units[line.mdp.reward_codes[line.states[layer]]] + gamma * following
     return result
 
 

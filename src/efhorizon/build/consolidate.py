@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from efhorizon import graph
+from efhorizon.compiled import Integers, compiled
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -64,7 +64,7 @@ def coarsest_classes(
     while num_classes != previous:
         previous = num_classes
         slots.fill(-1)
-        num_classes = int(_refine_pass(transitions, reward_codes, screens, current, refined, slots))
+        num_classes = _refine_pass(transitions, reward_codes, screens, current, refined, slots)
         current, refined = refined, current
     return current
 
@@ -100,14 +100,16 @@ def _empty_slots(num_states: int) -> NDArray[np.int32]:
     return np.full(1 << int(2 * num_states).bit_length(), -1, np.int32)
 
 
-@njit(cache=True)
-def _mix(value, new):  # type: ignore[no-untyped-def]
+@compiled
+def _mix(value: Any, new: int) -> Any:
     mixed = (value ^ np.uint64(new)) * np.uint64(0x9E3779B97F4A7C15)
     return mixed ^ (mixed >> np.uint64(29))
 
 
-@njit(cache=True)
-def _merge_pass(transitions, reward_codes, screens, representative, slots):  # type: ignore[no-untyped-def]
+@compiled
+def _merge_pass(
+    transitions: Integers, reward_codes: Integers, screens: Integers, representative: Integers, slots: Integers
+) -> int:
     num_states, num_actions = transitions.shape
     mask = len(slots) - 1
     merged = 0
@@ -143,15 +145,18 @@ def _merge_pass(transitions, reward_codes, screens, representative, slots):  # t
     return merged
 
 
-@njit(cache=True)
-def _representative_of(state, representative):  # type: ignore[no-untyped-def]
+@compiled
+def _representative_of(state: int, representative: Integers) -> int:
     while state >= 0 and representative[state] != state:
         state = representative[state]
     return state
 
 
-@njit(cache=True)
-def _refine_pass(transitions, reward_codes, screens, current, refined, slots):  # type: ignore[no-untyped-def]
+@compiled
+def _refine_pass(
+    transitions: Integers, reward_codes: Integers, screens: Integers, current: Integers, refined: Integers,
+    slots: Integers,
+) -> int:  # fmt: skip
     num_states, num_actions = transitions.shape
     mask = len(slots) - 1
     num_classes = 0
@@ -175,8 +180,10 @@ def _refine_pass(transitions, reward_codes, screens, current, refined, slots):  
     return num_classes
 
 
-@njit(cache=True)
-def _same_class(transitions, reward_codes, screens, current, one, other):  # type: ignore[no-untyped-def]
+@compiled
+def _same_class(
+    transitions: Integers, reward_codes: Integers, screens: Integers, current: Integers, one: int, other: int
+) -> bool:
     if screens[one] != screens[other] or current[one] != current[other]:
         return False
     for action in range(transitions.shape[1]):

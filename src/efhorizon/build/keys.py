@@ -7,8 +7,9 @@ it. A key is a hash, so equal keys only say that two byte strings are probably e
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from efhorizon.compiled import Integers, Words, compiled
 
 _GROWTH = 1.3  # of the array of keys
 _EMPTY = -1
@@ -32,7 +33,7 @@ class KeyIndex:
         """The number of each key [n, 2]; a number of at least the former length is new."""
         self._reserve(self._size + len(keys))
         numbers = np.empty(len(keys), np.int32)
-        self._size = int(_insert(keys, self._keys, self._slots, self._size, numbers))
+        self._size = _insert(keys, self._keys, self._slots, self._size, numbers)
         return numbers
 
     def _reserve(self, size: int) -> None:
@@ -48,8 +49,8 @@ class KeyIndex:
             _fill(self._keys, self._size, self._slots)
 
 
-@njit(cache=True)
-def _insert(keys, stored, slots, size, numbers):  # type: ignore[no-untyped-def]
+@compiled
+def _insert(keys: Words, stored: Words, slots: Integers, size: int, numbers: Integers) -> int:
     mask = len(slots) - 1
     for i in range(len(keys)):
         slot = np.int64(keys[i, 0]) & mask
@@ -69,8 +70,8 @@ def _insert(keys, stored, slots, size, numbers):  # type: ignore[no-untyped-def]
     return size
 
 
-@njit(cache=True)
-def _fill(stored, size, slots):  # type: ignore[no-untyped-def]
+@compiled
+def _fill(stored: Words, size: int, slots: Integers) -> None:
     mask = len(slots) - 1
     for number in range(size):
         slot = np.int64(stored[number, 0]) & mask

@@ -7,3 +7,9 @@ prints for people (what `render.terminal` composes) or, with --json, for program
 Every module is imported for `efhorizon --help` and for each press of Tab, so what is slow to load (numba, torch, rich)
 is imported in `run`.
 """
+
+from __future__ import annotations
+
+from efhorizon.commands._main import main
+
+__all__ = ["main"]

@@ -7,7 +7,6 @@ import pkgutil
 from importlib import import_module
 from typing import NoReturn, Protocol, cast
 
-from efhorizon import commands
 from efhorizon._version import __version__
 from efhorizon.commands._exit import UsageError
 
@@ -67,12 +66,13 @@ class _Parser(argparse.ArgumentParser):
 
 def verbs() -> list[str]:
     """The commands: every module of this folder that is not private."""
-    found = [module.name for module in pkgutil.iter_modules(commands.__path__) if not module.name.startswith("_")]
+    folder = import_module(__package__).__path__
+    found = [module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_")]
     return sorted(found, key=lambda verb: (_ORDER.index(verb) if verb in _ORDER else len(_ORDER), verb))
 
 
 def command(verb: str) -> Command:
-    return cast(Command, import_module(f"{commands.__name__}.{verb}"))
+    return cast(Command, import_module(f"{__package__}.{verb}"))
 
 
 def parser() -> argparse.ArgumentParser:

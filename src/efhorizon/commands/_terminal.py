@@ -24,12 +24,17 @@ def _width(stream: TextIO) -> int | None:
     return None if stream.isatty() else _ENDLESS
 
 
-messages = Console(stderr=True, highlight=False, width=_width(sys.stderr))
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # `main` knows what that means; rich would exit with an error
+
+
+messages = _Console(stderr=True, highlight=False, width=_width(sys.stderr))
 
 
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
     """Print lines of markup, unwrapped, and tables; to stdout unless a console is given."""
-    console = console or Console(highlight=False, width=_width(sys.stdout))
+    console = console or _Console(highlight=False, width=_width(sys.stdout))
     for part in parts:
         console.print(part, soft_wrap=isinstance(part, str))
 

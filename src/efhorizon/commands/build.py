@@ -63,8 +63,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-minutes", type=_types.minutes, metavar="TIME", help="stop after this time: 90 (minutes), 1h30m or 45s"
     )
     parser.add_argument("--max-memory", type=_types.size, metavar="SIZE", help="stop at this much memory: 500M or 8G")
-    kept = parser.add_mutually_exclusive_group()
-    kept.add_argument(
+    if_stopped = parser.add_mutually_exclusive_group()
+    if_stopped.add_argument(
         "--keep-partial",
         dest="if_stopped",
         action="store_const",
@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="nothing",
         help="if a budget stops the search, write the table of the longest horizon that is complete",
     )
-    kept.add_argument(
+    if_stopped.add_argument(
         "--keep-unfinished",
         dest="if_stopped",
         action="store_const",

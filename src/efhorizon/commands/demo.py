@@ -66,7 +66,8 @@ def run(options: argparse.Namespace) -> int:
 def demo_plan(out: Path) -> Plan:
     """The study that the demo runs."""
     from efhorizon.io.machine import num_cores
-    from efhorizon.study.plan import Plan, RunPlan
+    from efhorizon.study.plan import Plan
+    from efhorizon.study.tasks import RunPlan
 
     return Plan(
         out=out,

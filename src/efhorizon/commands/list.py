@@ -12,7 +12,8 @@ HELP = "list the environments that can be built by name"
 DESCRIPTION = """\
 Lists the environments of the catalogue: the BRIDGE dataset (Atari, Procgen and
 MiniGrid) and the suites of other packages. T in a name stands for one of the
-horizons in its row. Other environments are built with `efhorizon build --env`.
+horizons in column T. Training divides rewards by the factor. Other environments
+are built with `efhorizon build --env`.
 """
 EXAMPLE = "efhorizon list --suite minigrid"
 

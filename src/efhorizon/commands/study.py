@@ -91,7 +91,8 @@ def run(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace) -> Plan:
     from efhorizon.build.explore import Budget
     from efhorizon.io.machine import num_cores
-    from efhorizon.study.plan import Plan, RunPlan, environment_names
+    from efhorizon.study.plan import Plan, environment_names
+    from efhorizon.study.tasks import RunPlan
 
     return Plan(
         out=options.out,

@@ -1,9 +1,9 @@
 """The choices that GORP faces: at each pair that optimal play reaches, its k-action sequences (Algorithm 1).
 
 From a pair, GORP tries all A^k action sequences, m episodes each. Only two things about a sequence matter: the pair
-where it ends with the rewards collected on the way, which give the law of its return, and its first action. Sequences
-that agree in the first are kept as one *group*; a group's sequences with the same first action are one *arm*. An
-episode that ends before the k-th action leaves the rest of the sequence without effect, so all its continuations
+where it ends with the rewards collected on the way, which give the distribution of its return, and its first action.
+Sequences that agree in the first are kept as one *group*; a group's sequences with the same first action are one *arm*.
+An episode that ends before the k-th action leaves the rest of the sequence without effect, so all its continuations
 count, and share one group; within k of the horizon this gives each shorter sequence equally many copies, which
 changes no chance.
 """
@@ -12,17 +12,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from efhorizon.compiled import Floats, Integers
+from efhorizon.planning.problem import Problem
 from efhorizon.planning.rewards import RewardScale
 from efhorizon.planning.timeline import Timeline
-from efhorizon.planning.values import OptimalValues, optimal_values
 
 MAX_ARMS = 1 << 24  # about 3 GB, and 8 GB with the moments for Appendix C
 _PAIRS_A_BLOCK = 1 << 14
+
+
+class Arms(NamedTuple):
+    """The groups and arms of all choices as kernels take them; see `Choices`."""
+
+    group_starts: Integers  # [O + 1]
+    starts: Integers  # [O + 1]
+    groups: Integers  # [N]
+    actions: Integers  # [N]
+    counts: Floats  # [N]
 
 
 @dataclass(frozen=True)
@@ -49,6 +61,10 @@ class Choices:
     def num_choices(self) -> int:
         return len(self.pairs)
 
+    @property
+    def arms(self) -> Arms:
+        return Arms(self.group_starts, self.arm_starts, self.arm_groups, self.arm_actions, self.arm_counts)
+
     def place(self, choice: int) -> tuple[int, int]:
         """The time and the state of a choice."""
         pair = int(self.pairs[choice])
@@ -59,17 +75,33 @@ class TooManySequencesError(ValueError):
     """More distinct action sequences than fit in memory."""
 
 
-def choices(timeline: Timeline, k: int, *, gamma: float = 1.0) -> Choices:
-    """All choices of GORP with k-action sequences as long as its earlier actions were optimal."""
-    optimal = optimal_values(timeline, gamma=gamma)
-    found = choices_at(timeline, optimal, np.flatnonzero(optimal.reached), k)
-    number = np.cumsum(optimal.reached, dtype=np.int32) - 1
+_last_asked: WeakKeyDictionary[Problem, Choices] = WeakKeyDictionary()
+
+
+def choices(problem: Problem, k: int) -> Choices:
+    """All choices of GORP with k-action sequences as long as its earlier actions were optimal.
+
+    They can take gigabytes, so a problem keeps those of the k last asked for only.
+    """
+    kept = _last_asked.pop(problem, None)
+    if kept is None or kept.num_steps != k:
+        del kept
+        kept = _all_choices(problem, k)
+    _last_asked[problem] = kept
+    return kept
+
+
+def _all_choices(problem: Problem, k: int) -> Choices:
+    reached = problem.optimal.reached
+    found = choices_at(problem, np.flatnonzero(reached), k)
+    number = np.cumsum(reached, dtype=np.int32) - 1
     following = np.where(found.following >= 0, number[np.maximum(found.following, 0)], found.following)
     return replace(found, following=following)
 
 
-def choices_at(timeline: Timeline, optimal: OptimalValues, pairs: NDArray[np.int64], k: int) -> Choices:
+def choices_at(problem: Problem, pairs: NDArray[np.int64], k: int) -> Choices:
     """The choices at some pairs, given in ascending order; `following` then holds pairs, not choices."""
+    timeline, optimal = problem.timeline, problem.optimal
     scale = optimal.values.scale
     following = np.where(optimal.actions[pairs], timeline.successors[pairs], np.int32(-2))
     blocks = [_sequences(timeline, scale, pairs, begin, k) for begin in range(0, len(pairs), _PAIRS_A_BLOCK)]
@@ -93,10 +125,10 @@ def choices_at(timeline: Timeline, optimal: OptimalValues, pairs: NDArray[np.int
     )
 
 
-def merged(options: Choices, laws: NDArray[np.int64]) -> tuple[Choices, NDArray[np.int64]]:
-    """Groups of the same law [G] made one; also one old group for each new one. Arms are merged likewise."""
+def merged(options: Choices, kinds: NDArray[np.int64]) -> tuple[Choices, NDArray[np.int64]]:
+    """Groups of the same kind [G] made one; also one old group for each new one. Arms are merged likewise."""
     choice_of = np.repeat(np.arange(options.num_choices), np.diff(options.group_starts))
-    keys = choice_of * (int(laws.max()) + 1) + laws
+    keys = choice_of * (int(kinds.max()) + 1) + kinds
     _, first, group_of = np.unique(keys, return_index=True, return_inverse=True)
     starts = np.searchsorted(choice_of[first], np.arange(options.num_choices + 1))
     num_actions = options.following.shape[1]
@@ -126,10 +158,10 @@ def equal_rows(columns: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return numbers
 
 
-_Arms = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[np.int32], NDArray[np.float64]]
+_Columns = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], NDArray[np.int32], NDArray[np.float64]]
 
 
-def _sequences(timeline: Timeline, scale: RewardScale, pairs: NDArray[np.int64], begin: int, k: int) -> _Arms:
+def _sequences(timeline: Timeline, scale: RewardScale, pairs: NDArray[np.int64], begin: int, k: int) -> _Columns:
     """Arms of some choices by (choice, end, prefix, first action): one action more at a time, equal ones merged."""
     mdp, units = timeline.mdp, scale.sum_units
     _check_arms(len(pairs) * mdp.num_actions, k)
@@ -169,7 +201,7 @@ def _united(
     prefixes: NDArray[Any],
     actions: NDArray[np.int32],
     counts: NDArray[np.float64],
-) -> _Arms:
+) -> _Columns:
     order = np.lexsort((actions, prefixes, ends, owners))
     owners, ends, prefixes, actions = owners[order], ends[order], prefixes[order], actions[order]
     is_new = np.ones(len(order), np.bool_)

@@ -1,7 +1,7 @@
 """The success probability of GORP(k, m) as a fraction, for the cases that floats cannot decide.
 
 Success of exactly 1/2 is common in small MDPs: two actions whose rollouts all return 0 are drawn like a coin. The same
-formulas as in `_choice_exact.py`, on Python integers. The cost grows fast with m and the number of sequences.
+formulas as in `backward.py`, on Python integers. The cost grows fast with m and the number of sequences.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import numpy as np
 
 from efhorizon.gorp.decisions import Choices
 from efhorizon.planning.policies import ExplorationPolicy
-from efhorizon.planning.returns import ReturnLaws
+from efhorizon.planning.returns import ReturnDistributions
 
 MAX_WORK = 300_000  # lattice points times ties squared: a few seconds
 
-_Law = tuple[int, tuple[Fraction, ...]]  # the least value, and the probability of each from there on
+_Distribution = tuple[int, tuple[Fraction, ...]]  # the least value, and the probability of each from there on
 
 
-def affordable(choices: Choices, laws: ReturnLaws, explorer: ExplorationPolicy, m: int) -> bool:
+def affordable(choices: Choices, returns: ReturnDistributions, explorer: ExplorationPolicy, m: int) -> bool:
     """Whether the fraction can be had in seconds; only for the uniform policy, whose probabilities are rational."""
     if not explorer.is_uniform:
         return False
-    spans = m * (np.diff(laws.starts)[laws.index] - 1) + 1
+    spans = m * (np.diff(returns.lattice.starts)[returns.index] - 1) + 1
     sequences = choices.timeline.mdp.num_actions**choices.num_steps
     points = float(spans.sum()) * (1 + m * choices.timeline.mdp.horizon / 256)
     return bool(points * min(sequences, 1 << 20) ** 2 <= MAX_WORK)
@@ -37,11 +37,11 @@ def success_fraction(choices: Choices, m: int) -> Fraction:
     share = Fraction(1, timeline.mdp.num_actions)
 
     @cache
-    def return_law(pair: int) -> _Law:
+    def return_distribution(pair: int) -> _Distribution:
         if pair < 0:
             return 0, (Fraction(1),)
         codes = timeline.mdp.reward_codes[timeline.states[pair]]
-        parts = [return_law(int(successor)) for successor in timeline.successors[pair]]
+        parts = [return_distribution(int(successor)) for successor in timeline.successors[pair]]
         lows = [int(units[code]) + low for code, (low, _) in zip(codes, parts, strict=True)]
         first = min(lows)
         last = max(low + len(mass) for low, (_, mass) in zip(lows, parts, strict=True))
@@ -52,12 +52,12 @@ def success_fraction(choices: Choices, m: int) -> Fraction:
         return first, tuple(mixed)
 
     @cache
-    def sum_law(pair: int) -> _Law:
-        low, mass = return_law(pair)
+    def sum_distribution(pair: int) -> _Distribution:
+        low, mass = return_distribution(pair)
         return low * m, tuple(_polynomial_power(mass, m))
 
     for pair in range(timeline.num_pairs - 1, -1, -1):  # successors first, so that no recursion runs deep
-        return_law(pair)
+        return_distribution(pair)
     success = [Fraction(0)] * choices.num_choices
     for choice in reversed(range(choices.num_choices)):
         groups = range(int(choices.group_starts[choice]), int(choices.group_starts[choice + 1]))
@@ -67,7 +67,7 @@ def success_fraction(choices: Choices, m: int) -> Fraction:
             counts[int(choices.arm_groups[arm])] += int(choices.arm_counts[arm])
         sums = []
         for group in groups:
-            low, mass = sum_law(int(choices.group_ends[group]))
+            low, mass = sum_distribution(int(choices.group_ends[group]))
             sums.append((low + m * int(choices.group_prefixes[group]), mass))
         chances = choice_chances(sums, list(counts.values()))
         for arm in arms:
@@ -78,8 +78,8 @@ def success_fraction(choices: Choices, m: int) -> Fraction:
     return success[0]
 
 
-def choice_chances(sums: Sequence[_Law], counts: Sequence[int]) -> list[Fraction]:
-    """The chance of one sequence of each group to be drawn, with counts[i] independent sums of law i."""
+def choice_chances(sums: Sequence[_Distribution], counts: Sequence[int]) -> list[Fraction]:
+    """The chance of one sequence of each group to be drawn, with counts[i] independent sums of each."""
     chances = [Fraction(0)] * len(sums)
     for x in range(max(low for low, _ in sums), max(low + len(mass) for low, mass in sums)):
         here = [mass[x - low] if x - low < len(mass) else Fraction(0) for low, mass in sums]

@@ -2,30 +2,38 @@
 
 In a goal MDP a rollout's return is 0 or the goal's reward, so a sequence of k actions is one number: the chance p that
 the goal is reached, at once or by the exploration policy afterwards. The sum of its m returns is binomial, and the
-chance of each action to be chosen the integral of `_choice_exact.py`. Nothing has to be kept for a choice
-(`_forward_success.py`), and no law of returns.
+chance of each action to be chosen the integral of `winning.py`. Nothing has to be kept for a choice (`success.py`),
+and no distribution of returns.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
-from efhorizon.gorp.backward import NODES, RATES, WEIGHTS, win_at_point
+from efhorizon.compiled import Flags, Floats, Integers, compiled, compiled_parallel, prange
 from efhorizon.gorp.success import Chances, Success, forward_success
-from efhorizon.gorp.sums import WINDOW_EXPONENT, WINDOW_MASS, binomial_law, last_inside
-from efhorizon.gorp.threads import threads_if
+from efhorizon.gorp.sums import WINDOW_EXPONENT, WINDOW_MASS, binomial_distribution, last_inside
+from efhorizon.gorp.winning import win_at_point
+from efhorizon.planning.moments import mixing_error
 from efhorizon.planning.problem import Problem
-from efhorizon.planning.returns import relative_error
 from efhorizon.planning.rewards import ROUNDING
-from efhorizon.planning.values import policy_values
+from efhorizon.planning.threads import threads_if
 
-MAX_SEQUENCES = 1 << 10  # A^k that are compared one by one
-MAX_WINDOW = 1 << 22  # lattice points of one law; a choice that needs more is as good as left out
+MAX_SEQUENCES_A_CHOICE = 1 << 10  # A^k that are compared one by one
+MAX_WINDOW = 1 << 22  # lattice points of one distribution; a choice that needs more is as good as left out
 _PARALLEL_FROM = 64  # choices
+
+
+class _GoalTable(NamedTuple):
+    states: Integers  # [P]
+    successors: Integers  # [P, A]
+    pays: Flags  # [S, A], whether an action reaches the goal at once
+    chances: Floats  # [P], that the exploration policy reaches it from here
+    relative_error: float  # of the chances, twice: half of it is for chances that are taken as equal
 
 
 class GoalChoices:
@@ -35,39 +43,31 @@ class GoalChoices:
         if not problem.is_goal_mdp or problem.gamma != 1.0:
             raise ValueError("only in a goal MDP without discount is a return 0 or one other number")
         mdp, line = problem.mdp, problem.timeline
-        if mdp.num_actions**k > MAX_SEQUENCES:
+        if mdp.num_actions**k > MAX_SEQUENCES_A_CHOICE:
             raise ValueError(f"{mdp.num_actions}^{k} sequences are too many to compare one by one")
-        pays = mdp.reward_values == problem.rewards[-1]
-        values = policy_values(line, problem.policy)
-        self._timeline, self._optimal, self._k = line, problem.optimal, k
-        # [P], to reach the goal from here; 1 is left to actions that reach it at once, for it has no rounding error
-        self._chances = np.minimum(values.numbers / values.scale.units[pays].max(), np.nextafter(1.0, 0.0))
-        self._pays = pays[mdp.reward_codes]  # [S, A]
-        self._relative_error = 4 * relative_error(line)  # half of it is for chances that are taken as equal
+        pays = (mdp.reward_values == problem.rewards[-1])[mdp.reward_codes]
+        self._problem, self._k = problem, k
+        # a chance of 1 is left to actions that reach the goal at once, for it has no rounding error
+        self._table = _GoalTable(line.states, line.successors, pays, problem.goal_chances, 4 * mixing_error(line))
 
     def success(self, m: int, max_left_out: float, *, least: float = 0.0) -> Success:
         """Success within `max_left_out`, and rounding: choices of at most that chance together are left out."""
-        return forward_success(
-            self._timeline, self._optimal, lambda pairs: self._chances_at(pairs, m),
-            max_left_out=max_left_out, least=least,
-        )  # fmt: skip
 
-    def _chances_at(self, pairs: NDArray[np.int64], m: int) -> Chances:
-        chances = np.zeros((len(pairs), self._timeline.mdp.num_actions))
-        errors = np.zeros(len(pairs))
-        work = np.zeros(len(pairs), np.int64)
-        with threads_if(len(pairs) >= _PARALLEL_FROM):
-            _goal_choices(
-                pairs, m, self._k, self._timeline.states, self._timeline.successors, self._pays, self._chances,
-                self._relative_error, chances, errors, work,
-            )  # fmt: skip
-        return chances, errors, int(work.sum())
+        def chances_at(pairs: NDArray[np.int64]) -> Chances:
+            chances = np.zeros((len(pairs), self._problem.mdp.num_actions))
+            errors, work = np.zeros(len(pairs)), np.zeros(len(pairs), np.int64)
+            with threads_if(len(pairs) >= _PARALLEL_FROM):
+                _goal_choices(pairs, m, self._k, self._table, chances, errors, work)
+            return chances, errors, int(work.sum())
+
+        return forward_success(self._problem, chances_at, max_left_out=max_left_out, least=least)
 
 
-@njit(cache=True, parallel=True)
-def _goal_choices(  # type: ignore[no-untyped-def]
-    pairs, m, k, states, successors, pays, values, relative_error, out, doubts, work
-):
+@compiled_parallel
+def _goal_choices(
+    pairs: Integers, m: int, k: int, table: _GoalTable, out: Floats, doubts: Floats, work: Integers
+) -> None:
+    states, successors, pays, values, relative_error = table
     num_actions = successors.shape[1]
     for row in prange(len(pairs)):
         p = np.empty(num_actions**k)
@@ -93,8 +93,10 @@ def _goal_choices(  # type: ignore[no-untyped-def]
         doubts[row] += max(0.0, 1.0 - total)
 
 
-@njit(cache=True)
-def _sequences(pair, k, states, successors, pays, values, out):  # type: ignore[no-untyped-def]
+@compiled
+def _sequences(
+    pair: int, k: int, states: Integers, successors: Integers, pays: Flags, values: Floats, out: Floats
+) -> None:
     """The chance to reach the goal with each sequence; those with the same first actions stand together."""
     num_actions = successors.shape[1]
     places = np.empty(len(out), np.int64)
@@ -116,12 +118,14 @@ def _sequences(pair, k, states, successors, pays, values, out):  # type: ignore[
         out[i] = values[places[i]] if places[i] >= 0 else (1.0 if places[i] == -2 else 0.0)
 
 
-@njit(cache=True)
-def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore[no-untyped-def]
+@compiled
+def _binomial_wins(
+    m: int, n: int, chances: Floats, counts: Floats, relative_error: float, wins: Floats
+) -> tuple[float, int]:
     """Add each group's chance, for one of its sequences, to have the largest of binomial sums; error bound, points."""
     first = np.empty(n, np.int64)
     last = np.empty(n, np.int64)
-    floor = np.int64(0)
+    floor = 0
     for i in range(n):
         first[i], last[i] = _window(m, chances[i])
         floor = max(floor, first[i])
@@ -130,7 +134,7 @@ def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore
     doubt = 0.0
     for i in range(n):
         length = last[i] - first[i] + 1
-        wrong = _distance(m, chances[i], relative_error * chances[i])
+        wrong = binomial_distance(m, chances[i], relative_error * chances[i])
         doubt += counts[i] * (wrong + WINDOW_MASS + (10 * length + 4) * ROUNDING)
         if last[i] >= floor:
             active[num_active] = i
@@ -150,7 +154,7 @@ def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore
     for j in range(num_active):
         i = active[j]
         own_counts[j] = counts[i]
-        binomial_law(m, chances[i], 1.0 - chances[i], first[i], masses[j, : last[i] - first[i] + 1])
+        binomial_distribution(m, chances[i], 1.0 - chances[i], first[i], masses[j, : last[i] - first[i] + 1])
         for x in range(first[i], floor):
             below[j] += masses[j, x - first[i]]
     for x in range(floor, top + 1):
@@ -160,7 +164,7 @@ def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore
                 mass[j], below[j] = 0.0, 1.0
             else:
                 mass[j] = masses[j, x - first[i]]
-        win_at_point(num_active, own_counts, mass, below, NODES, WEIGHTS, RATES, own_wins)
+        win_at_point(num_active, own_counts, mass, below, own_wins)
         for j in range(num_active):
             below[j] = min(1.0, below[j] + mass[j])
     for j in range(num_active):
@@ -168,9 +172,9 @@ def _binomial_wins(m, n, chances, counts, relative_error, wins):  # type: ignore
     return doubt + ROUNDING * (top - floor + 1), num_active * (top - floor + 1)
 
 
-@njit(cache=True)
-def _distance(m, p, difference):  # type: ignore[no-untyped-def]
-    """A bound on the total variation distance of binomial laws whose chances differ by so much.
+@compiled
+def binomial_distance(m: int, p: float, difference: float) -> float:
+    """A bound on the total variation distance of binomial distributions whose chances differ by so much.
 
     m differences add up; and by Pinsker's inequality it is at most sqrt(K / 2), K <= m difference^2 / (p (1 - p)).
     """
@@ -179,9 +183,9 @@ def _distance(m, p, difference):  # type: ignore[no-untyped-def]
     return min(1.0, m * difference, difference * math.sqrt(m / (2 * p * (1.0 - p))))
 
 
-@njit(cache=True)
-def _window(m, p):  # type: ignore[no-untyped-def]
-    """The sums outside of which a binomial law has less than WINDOW_MASS, by Chernoff's bound."""
+@compiled
+def _window(m: int, p: float) -> tuple[int, int]:
+    """The sums outside of which a binomial distribution has less than WINDOW_MASS, by Chernoff's bound."""
     if p <= 0.0:
         return 0, 0
     if p >= 1.0:

@@ -11,14 +11,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from efhorizon.compiled import Flags, Floats, Integers, compiled
+from efhorizon.planning.problem import Problem
 from efhorizon.planning.rewards import ROUNDING
-from efhorizon.planning.timeline import Timeline
-from efhorizon.planning.values import OptimalValues
 
-LEFT_OUT = (0.2, 0.02, 0.002, 2e-4, 2e-5, 2e-6)  # chance of the choices left out, until success is told from 1/2
+LEFT_OUT = (
+    0.2,
+    0.02,
+    0.002,
+    2e-4,
+    2e-5,
+    2e-6,
+)  # chance of the choices left out, until success is above or below 1/2 for certain
 SHOWN_WITHOUT = 0.02  # the same where success is to be shown
 _POINTS_A_LAYER = 1000  # what the loop over times takes, in lattice points
 
@@ -48,10 +54,10 @@ class Success:
         return self if self.error <= other.error else other
 
 
-def told_from_half(success: Callable[[float], Success], *, at_least: float = 0.0) -> Success:
+def compared_with_half(success: Callable[[float], Success], *, at_least: float = 0.0) -> Success:
     """Success with as few choices left out as it takes to compare it with 1/2, if that is possible.
 
-    At least so much is left out: if success then cannot be told from 1/2, so be it.
+    At least so much is left out: if that leaves it open whether success is above or below 1/2, it stays open.
     """
     points = 0
     for left_out in LEFT_OUT:
@@ -63,8 +69,7 @@ def told_from_half(success: Callable[[float], Success], *, at_least: float = 0.0
 
 
 def forward_success(
-    line: Timeline,
-    optimal: OptimalValues,
+    problem: Problem,
     chances_at: Callable[[NDArray[np.int64]], Chances],
     *,
     max_left_out: float,
@@ -74,6 +79,7 @@ def forward_success(
 
     It ends early once success is known to be below `least`.
     """
+    line, optimal = problem.timeline, problem.optimal
     success = left_out = doubt = 0.0
     worst, points = (0, 0.0), 0
     sizes = np.append(np.diff(line.starts), 0)
@@ -112,8 +118,11 @@ def most_likely(reach: NDArray[np.float64], left_out: float) -> NDArray[np.int64
     return np.sort(ascending[np.searchsorted(np.cumsum(reach[ascending]), left_out, side="right") :])
 
 
-@njit(cache=True)
-def _move_on(pairs, next_start, weights, chances, optimal, successors, reach, failures):  # type: ignore[no-untyped-def]
+@compiled
+def _move_on(
+    pairs: Integers, next_start: int, weights: Floats, chances: Floats, optimal: Flags, successors: Integers,
+    reach: Floats, failures: Floats,
+) -> float:  # fmt: skip
     """Where GORP is at the next time; returns the chance that the episode has ended well."""
     ended = 0.0
     for i in range(len(pairs)):

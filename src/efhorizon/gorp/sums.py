@@ -1,23 +1,23 @@
-"""Laws of the sum of m independent returns: what the mean of GORP's m rollouts is distributed as.
+"""Distributions of the sum of m independent returns, and so of the mean of GORP's m rollouts.
 
-Two values only: a binomial law, by the ratios of neighbouring terms from the mode outward. Else the m-th convolution
-power by FFT. Both are kept on a window that misses at most 1e-18 of the mass (Chernoff's bound for the one, Bernstein's
-inequality for the other), so the length grows with the square root of m; what falls outside of the second wraps around
-into it. In the end tails of up to 1e-14 are cut off. Each law comes with a bound on the error of its distribution
-function.
+Two values only: a binomial distribution, by the ratios of neighbouring terms from the mode outward. Else the m-th
+convolution power by FFT. Both are kept on a window that misses at most 1e-18 of the mass (Chernoff's bound for the one,
+Bernstein's inequality for the other), so the length grows with the square root of m; what falls outside of the second
+wraps around into it. In the end tails of up to 1e-14 are cut off. Each distribution comes with a bound on the error of
+its distribution function.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.fft import irfft, next_fast_len, rfft
 
-from efhorizon.planning.returns import ReturnLaws, concatenated_ranges
+from efhorizon.compiled import Floats, Integers, compiled
+from efhorizon.planning.returns import Lattice, ReturnDistributions, concatenated_ranges
 from efhorizon.planning.rewards import ROUNDING
 
 WINDOW_MASS = 1e-18
@@ -27,36 +27,35 @@ _POINTS_A_BATCH = 1 << 21
 _FFT_ROUNDINGS = 4.0  # relative rounding error of one butterfly, in units of ROUNDING
 
 
-@dataclass(frozen=True)
-class SumLaws:
-    """Law l gives mass[starts[l] + i] to firsts[l] + i strides[l], in reward units; cdf is its running sum.
+class SumDistributions(NamedTuple):
+    """Number d gives mass[starts[d] + i] to firsts[d] + i strides[d], in reward units; cdf is its running sum.
 
     Its tails are cut off: all but 1e-14 lies above its first point or on it, and likewise below the last.
     """
 
-    starts: NDArray[np.int64]  # [L + 1]
-    firsts: NDArray[np.int64]  # [L]
-    strides: NDArray[np.int64]  # [L], 0 where the law has one point
+    starts: NDArray[np.int64]  # [D + 1]
+    firsts: NDArray[np.int64]  # [D]
+    strides: NDArray[np.int64]  # [D], 0 where the distribution has one point
     mass: NDArray[np.float64]
     cdf: NDArray[np.float64]
-    errors: NDArray[np.float64]  # [L], bound on the error of the distribution function
+    errors: NDArray[np.float64]  # [D], bound on the error of the distribution function
 
 
-class RolloutLaws:
-    """Laws of single returns, without the lattice points that cannot occur, ready to be summed."""
+class RolloutSums:
+    """Distributions of single returns, without the lattice points that cannot occur, ready to be summed."""
 
-    def __init__(self, laws: ReturnLaws) -> None:
-        num_laws = len(laws.offsets)
-        self.offsets = laws.offsets
-        self.strides = np.zeros(num_laws, np.int64)
-        starts = np.zeros(num_laws + 1, np.int64)
-        mass = np.empty_like(laws.mass)
-        moments = np.zeros((3, num_laws))  # mean and variance on the reduced lattice, mass off the likeliest point
-        _reduce(laws.starts, laws.mass, self.strides, starts, mass, moments)
+    def __init__(self, returns: ReturnDistributions) -> None:
+        count = len(returns.lattice.offsets)
+        self.offsets = returns.lattice.offsets
+        self.strides = np.zeros(count, np.int64)
+        starts = np.zeros(count + 1, np.int64)
+        mass = np.empty_like(returns.lattice.mass)
+        moments = np.zeros((3, count))  # mean and variance on the reduced lattice, mass off the likeliest point
+        _reduce(returns.lattice, self.strides, starts, mass, moments)
         self.starts, self.mass = starts, mass[: starts[-1]]
         self.lengths = np.diff(starts)
         self.means, self.variances, self._spread = moments
-        self._error = 4 * laws.relative_error
+        self._error = 4 * returns.relative_error
 
     def windows(self, m: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and last reduced lattice point of the sum of m returns that count."""
@@ -68,8 +67,8 @@ class RolloutLaws:
         _narrow_binomials(self.lengths, self.means, m, WINDOW_EXPONENT, first, last)
         return first, last
 
-    def sums(self, m: int) -> SumLaws:
-        """Laws of the sum of m returns."""
+    def sums(self, m: int) -> SumDistributions:
+        """Distributions of the sum of m returns."""
         first, last = self.windows(m)
         starts = np.concatenate([[0], np.cumsum(last - first + 1)])
         mass = np.zeros(int(starts[-1]))
@@ -86,7 +85,7 @@ class RolloutLaws:
         begins, ends = np.empty((2, len(first)), np.int64)
         _without_tails(starts, cdf, TAIL_MASS, begins, ends)
         chosen = concatenated_ranges(begins, ends - begins)
-        return SumLaws(
+        return SumDistributions(
             starts=np.concatenate([[0], np.cumsum(ends - begins)]),
             firsts=self.offsets * m + (first + begins - starts[:-1]) * self.strides,
             strides=self.strides,
@@ -103,16 +102,16 @@ class RolloutLaws:
         mass: NDArray[np.float64],
         errors: NDArray[np.float64],
     ) -> None:
-        """Convolution powers of all laws on three points or more, those of one transform size together.
+        """Convolution powers of all distributions on three points or more, those of one transform size together.
 
-        The transform of a law is right to delta = 4 u log2(N), so its power to m |phi|^(m - 1) delta; by Parseval the
-        sum of the errors over N points is at most the Euclidean norm of those over N frequencies.
+        The transform of a distribution is right to delta = 4 u log2(N), so its power to m |phi|^(m - 1) delta; by
+        Parseval the sum of the errors over N points is at most the Euclidean norm of those over N frequencies.
         """
-        laws = np.flatnonzero(self.lengths > 2)
-        needed = np.maximum(np.diff(starts)[laws], self.lengths[laws])
+        many = np.flatnonzero(self.lengths > 2)
+        needed = np.maximum(np.diff(starts)[many], self.lengths[many])
         sizes = np.array([next_fast_len(int(n), real=True) for n in needed], np.int64)
         for size in np.unique(sizes):
-            same = laws[sizes == size]
+            same = many[sizes == size]
             for begin in range(0, len(same), max(1, _POINTS_A_BATCH // int(size))):
                 batch = same[begin : begin + max(1, _POINTS_A_BATCH // int(size))]
                 rows = np.zeros((len(batch), size))
@@ -129,11 +128,12 @@ class RolloutLaws:
                 _unroll(batch, powers, first, starts, mass)
 
 
-@njit(cache=True)
-def _reduce(starts, mass, strides, out_starts, out, moments):  # type: ignore[no-untyped-def]
-    """Divide each law's lattice by its span's common divisor, and let the likeliest point have what the rest leave."""
-    for law in range(len(strides)):
-        start, stop = starts[law], starts[law + 1]
+@compiled
+def _reduce(lattice: Lattice, strides: Integers, out_starts: Integers, out: Floats, moments: Floats) -> None:
+    """Divide each lattice by its span's common divisor, and let the likeliest point have what the rest leave."""
+    starts, _, mass = lattice
+    for index in range(len(strides)):
+        start, stop = starts[index], starts[index + 1]
         stride = 0
         for j in range(start + 1, stop):
             if mass[j] > 0:
@@ -141,10 +141,10 @@ def _reduce(starts, mass, strides, out_starts, out, moments):  # type: ignore[no
                 while b:
                     a, b = b, a % b
                 stride = a
-        strides[law] = stride
+        strides[index] = stride
         length = (stop - 1 - start) // stride + 1 if stride else 1
-        place = out_starts[law]
-        out_starts[law + 1] = place + length
+        place = out_starts[index]
+        out_starts[index + 1] = place + length
         likeliest, rest = 0, 0.0
         for i in range(length):
             out[place + i] = mass[start + i * stride]
@@ -159,24 +159,26 @@ def _reduce(starts, mass, strides, out_starts, out, moments):  # type: ignore[no
             mean += out[place + i] * i
         for i in range(length):
             variance += out[place + i] * (i - mean) ** 2
-        moments[0, law], moments[1, law], moments[2, law] = mean, variance, rest
+        moments[0, index], moments[1, index], moments[2, index] = mean, variance, rest
 
 
-@njit(cache=True)
-def _narrow_binomials(lengths, means, m, exponent, first, last):  # type: ignore[no-untyped-def]
+@compiled
+def _narrow_binomials(
+    lengths: Integers, means: Floats, m: int, exponent: float, first: Integers, last: Integers
+) -> None:
     """Leave out points beyond which Chernoff's bound leaves less than the window may miss: far fewer than Bernstein's
     where success is rare."""
-    for law in range(len(lengths)):
-        if lengths[law] != 2 or m == 1:
+    for index in range(len(lengths)):
+        if lengths[index] != 2 or m == 1:
             continue
-        p = means[law]
+        p = means[index]
         mean = int(m * p)
-        last[law] = min(last[law], last_inside(mean + 1, last[law] + 1, m, p, exponent))
-        first[law] = max(first[law], last_inside(mean, first[law] - 1, m, p, exponent))
+        last[index] = min(last[index], last_inside(mean + 1, last[index] + 1, m, p, exponent))
+        first[index] = max(first[index], last_inside(mean, first[index] - 1, m, p, exponent))
 
 
-@njit(cache=True)
-def last_inside(inside, outside, m, p, exponent):  # type: ignore[no-untyped-def]
+@compiled
+def last_inside(inside: int, outside: int, m: int, p: float, exponent: float) -> int:
     """The last sum from `inside` towards `outside` up to which Chernoff's exponent is not exceeded."""
     while abs(outside - inside) > 1:
         middle = (inside + outside) // 2
@@ -187,8 +189,8 @@ def last_inside(inside, outside, m, p, exponent):  # type: ignore[no-untyped-def
     return inside
 
 
-@njit(cache=True)
-def _divergence(x, p):  # type: ignore[no-untyped-def]
+@compiled
+def _divergence(x: float, p: float) -> float:
     """The relative entropy of a coin with chance x to one with chance p: P(S >= m x) <= exp(-m D) for x > p."""
     result = 0.0
     if x > 0.0:
@@ -198,21 +200,24 @@ def _divergence(x, p):  # type: ignore[no-untyped-def]
     return result
 
 
-@njit(cache=True)
-def _binomials(lengths, law_starts, law_mass, m, first, starts, out):  # type: ignore[no-untyped-def]
-    for law in range(len(lengths)):
-        if lengths[law] > 2:
+@compiled
+def _binomials(
+    lengths: Integers, single_starts: Integers, single_mass: Floats, m: int, first: Integers, starts: Integers,
+    out: Floats,
+) -> None:  # fmt: skip
+    for index in range(len(lengths)):
+        if lengths[index] > 2:
             continue
-        start, count = starts[law], starts[law + 1] - starts[law]
-        if lengths[law] == 1:
+        start, count = starts[index], starts[index + 1] - starts[index]
+        if lengths[index] == 1:
             out[start] = 1.0
             continue
-        q, p = law_mass[law_starts[law]], law_mass[law_starts[law] + 1]
-        binomial_law(m, p, q, first[law], out[start : start + count])
+        q, p = single_mass[single_starts[index]], single_mass[single_starts[index] + 1]
+        binomial_distribution(m, p, q, first[index], out[start : start + count])
 
 
-@njit(cache=True)
-def binomial_law(m, p, q, first, out):  # type: ignore[no-untyped-def]
+@compiled
+def binomial_distribution(m: float, p: float, q: float, first: int, out: Floats) -> None:
     """Probabilities of first, first + 1, ... successes: ratios from the mode outward, then normalised."""
     count = len(out)
     mode = min(max(int((m + 1) * p) - first, 0), count - 1)
@@ -230,44 +235,44 @@ def binomial_law(m, p, q, first, out):  # type: ignore[no-untyped-def]
         out[i] /= total
 
 
-@njit(cache=True)
-def _scatter(laws, starts, mass, out):  # type: ignore[no-untyped-def]
-    for i in range(len(laws)):
-        start = starts[laws[i]]
-        for j in range(starts[laws[i] + 1] - start):
+@compiled
+def _scatter(chosen: Integers, starts: Integers, mass: Floats, out: Floats) -> None:
+    for i in range(len(chosen)):
+        start = starts[chosen[i]]
+        for j in range(starts[chosen[i] + 1] - start):
             out[i, j] = mass[start + j]
 
 
-@njit(cache=True)
-def _unroll(laws, rows, first, starts, out):  # type: ignore[no-untyped-def]
+@compiled
+def _unroll(chosen: Integers, rows: Floats, first: Integers, starts: Integers, out: Floats) -> None:
     """The sum x stands at x modulo the size of the transform."""
-    for i in range(len(laws)):
-        start = starts[laws[i]]
-        place = first[laws[i]] % rows.shape[1]
-        for j in range(starts[laws[i] + 1] - start):
+    for i in range(len(chosen)):
+        start = starts[chosen[i]]
+        place = first[chosen[i]] % rows.shape[1]
+        for j in range(starts[chosen[i] + 1] - start):
             out[start + j] = rows[i, place]
             place += 1
             if place == rows.shape[1]:
                 place = 0
 
 
-@njit(cache=True)
-def _without_tails(starts, cdf, tail, begins, ends):  # type: ignore[no-untyped-def]
-    """Where each law begins and ends without points that have at most so much mass below or above them, themselves
-    included."""
-    for law in range(len(begins)):
-        begin, end = starts[law], starts[law + 1]
+@compiled
+def _without_tails(starts: Integers, cdf: Floats, tail: float, begins: Integers, ends: Integers) -> None:
+    """Where each distribution begins and ends without points that have at most so much mass below or above them,
+    themselves included."""
+    for index in range(len(begins)):
+        begin, end = starts[index], starts[index + 1]
         while begin < end - 1 and cdf[begin] <= tail:
             begin += 1
         while end - 1 > begin and 1.0 - cdf[end - 2] <= tail:
             end -= 1
-        begins[law], ends[law] = begin, end
+        begins[index], ends[index] = begin, end
 
 
-@njit(cache=True)
-def _running_sums(starts, mass, out):  # type: ignore[no-untyped-def]
-    for law in range(len(starts) - 1):
+@compiled
+def _running_sums(starts: Integers, mass: Floats, out: Floats) -> None:
+    for index in range(len(starts) - 1):
         total = 0.0
-        for j in range(starts[law], starts[law + 1]):
+        for j in range(starts[index], starts[index + 1]):
             total += mass[j]
             out[j] = min(total, 1.0)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efhorizon.planning import _layer_kernels as kernels
-from efhorizon.planning._threads import on_layer
+from efhorizon.planning import _kernels as kernels
+from efhorizon.planning.optimal import OptimalValues
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
+from efhorizon.planning.threads import on_layer
 from efhorizon.planning.timeline import Timeline
-from efhorizon.planning.values import OptimalValues
 
 
 @dataclass(frozen=True)

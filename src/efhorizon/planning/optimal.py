@@ -1,7 +1,11 @@
-"""Optimal and worst returns, and optimal actions, by backward induction.
+"""Optimal values and actions by backward induction, and what the worst action sequence earns.
 
-V*_t(s) = max_a R(s, a) + V*_{t+1}(f(s, a)), with V*_T = 0. In reward units (integers) where rewards have a unit, so
-that ties are exact.
+    V*_t(s) = max_a R(s, a) + gamma V*_{t+1}(f(s, a))         V*_T = 0
+
+In two forms, with one rule for the best action (`_kernels.best_action`). `optimal_values` works on the (time, state)
+pairs that can be reached and finds every optimal action: what all bounds build on. `optimal_plan` works on the states
+of the table, without discount, and keeps one optimal action of each: for tables too large to unroll over time, and for
+a policy to follow. Both count in reward units (integers) where rewards have a unit, so that ties are exact.
 """
 
 from __future__ import annotations
@@ -15,8 +19,21 @@ from numpy.typing import NDArray
 
 from efhorizon import graph
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning import _kernels
-from efhorizon.planning._threads import on_layer
+from efhorizon.planning import _kernels as kernels
+from efhorizon.planning.rewards import RewardScale, reward_scale
+from efhorizon.planning.threads import on_layer
+from efhorizon.planning.timeline import Timeline
+from efhorizon.planning.values import Values, relative_error, zero_values
+
+
+@dataclass(frozen=True)
+class OptimalValues:
+    """V*, the optimal actions, and the pairs that some optimal policy reaches (S^opt in the paper)."""
+
+    values: Values
+    actions: NDArray[np.bool_]  # [P, A]
+    reached: NDArray[np.bool_]  # [P]
+    undecided_ties: int  # different values that floats cannot order; both actions then count as optimal
 
 
 @dataclass(frozen=True)
@@ -30,10 +47,29 @@ class OptimalPlan:
         return int(self.actions[min(time, len(self.actions) - 1), state])
 
 
+def optimal_values(timeline: Timeline, *, gamma: float = 1.0) -> OptimalValues:
+    """V*_t(s) = max_a Q*_t(s, a) of every reachable pair, with every action that attains it."""
+    values, actions, undecided = _maximum(timeline, reward_scale(timeline.mdp, gamma=gamma))
+    reached = np.zeros(timeline.num_pairs, np.bool_)
+    reached[0] = True
+    for time in range(timeline.mdp.horizon):
+        on_layer(kernels.mark_reached, timeline.layer(time), timeline.successors, actions, reached)
+    return OptimalValues(values, actions, reached, undecided)
+
+
+def worst_values(timeline: Timeline, *, gamma: float = 1.0) -> Values:
+    """V_t(s) = min_a R(s, a) + gamma V_{t+1}(f(s, a)): the least that any action sequence gets."""
+    scale = reward_scale(timeline.mdp, gamma=gamma)
+    negated = RewardScale(-scale.units, scale.unit, scale.residues, scale.discount, scale.discount_residue)
+    values = _maximum(timeline, negated)[0]
+    np.negative(values.numbers, out=values.numbers)
+    return Values(scale, values.numbers, values.residues[:0], values.magnitudes)
+
+
 def optimal_plan(mdp: TabularMDP, rng: np.random.Generator | None = None) -> OptimalPlan:
     """An optimal policy; ties go to the lowest action, or to a random one with `rng`."""
     units, unit = _units(mdp)
-    ties = None if rng is None else rng.integers(mdp.num_actions, size=mdp.num_states)
+    ties = np.zeros(0, np.int64) if rng is None else rng.integers(mdp.num_actions, size=mdp.num_states)
     value, actions = _induction(mdp, units, ties, keep_actions=True)
     return OptimalPlan(float(value * unit), actions)
 
@@ -41,8 +77,9 @@ def optimal_plan(mdp: TabularMDP, rng: np.random.Generator | None = None) -> Opt
 def return_range(mdp: TabularMDP) -> tuple[float, float]:
     """The worst and the best return that any action sequence gets."""
     units, unit = _units(mdp)
-    best, _ = _induction(mdp, units, None, keep_actions=False)
-    worst, _ = _induction(mdp, -units, None, keep_actions=False)
+    ties = np.zeros(0, np.int64)
+    best, _ = _induction(mdp, units, ties, keep_actions=False)
+    worst, _ = _induction(mdp, -units, ties, keep_actions=False)
     return float(-worst * unit), float(best * unit)
 
 
@@ -52,30 +89,37 @@ def is_degenerate(mdp: TabularMDP) -> bool:
     return worst == best
 
 
+def _maximum(timeline: Timeline, scale: RewardScale) -> tuple[Values, NDArray[np.bool_], int]:
+    """V* of every pair, the actions that attain it, and how many ties are undecided."""
+    values = zero_values(timeline, scale)
+    actions = np.empty(timeline.successors.shape, np.bool_)
+    steps, parts, undecided = timeline.steps, values.parts, 0
+    for time in reversed(range(timeline.mdp.horizon)):
+        error = relative_error(timeline, values, time)
+        undecided += on_layer(kernels.maximise, timeline.layer(time), steps, parts, error, actions)
+    return values, actions, undecided
+
+
 def _units(mdp: TabularMDP) -> tuple[NDArray[Any], Fraction | float]:
     units = mdp.reward_units()
     return (mdp.reward_values, 1.0) if units is None else units
 
 
 def _induction(
-    mdp: TabularMDP, units: NDArray[Any], ties: NDArray[np.int64] | None, *, keep_actions: bool
+    mdp: TabularMDP, units: NDArray[Any], ties: NDArray[np.int64], *, keep_actions: bool
 ) -> tuple[Any, NDArray[np.uint8]]:
     """The value of the start state in reward units, and the best actions."""
+    table = kernels.Table(mdp.transitions, mdp.reward_codes, units)
     values = np.zeros(mdp.num_states, units.dtype)
     acyclic = graph.successors_first(mdp.transitions)
     if acyclic is not None and acyclic[1] <= mdp.horizon:
         actions = np.zeros((1, mdp.num_states), np.uint8)
-        ties = np.zeros(mdp.num_states, np.int64) if ties is None else ties
-        _kernels.best_actions_along(acyclic[0], mdp.transitions, mdp.reward_codes, units, ties, values, actions[0])
+        kernels.best_actions_along(acyclic[0], table, ties, values, actions[0])
         return values[0].item(), actions
     actions = np.zeros((mdp.horizon if keep_actions else 1, mdp.num_states), np.uint8)
     following = np.zeros_like(values)
     for time in range(mdp.horizon - 1, -1, -1):
         row = actions[time if keep_actions else 0]
-        table = (mdp.transitions, mdp.reward_codes, units)
-        if ties is None:
-            on_layer(_kernels.lowest_best_actions, slice(0, mdp.num_states), *table, following, values, row)
-        else:
-            on_layer(_kernels.best_actions, slice(0, mdp.num_states), *table, ties, following, values, row)
+        on_layer(kernels.best_actions, slice(0, mdp.num_states), table, ties, following, values, row)
         values, following = following, values
     return following[0].item(), actions

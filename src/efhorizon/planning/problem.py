@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning import _layer_kernels as kernels
+from efhorizon.planning import _kernels as kernels
+from efhorizon.planning.moments import ReturnMoments, return_moments
 from efhorizon.planning.occupancy import OccupancyMinima, occupancy_minima
+from efhorizon.planning.optimal import OptimalValues, optimal_values
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
+from efhorizon.planning.returns import MAX_POINTS, ReturnDistributions, return_distributions
 from efhorizon.planning.rewards import RewardScale, reward_scale
 from efhorizon.planning.sweeps import Sweep, sweeps
 from efhorizon.planning.timeline import Timeline, timeline
-from efhorizon.planning.values import OptimalValues, optimal_values, policy_values
+from efhorizon.planning.values import policy_values
 
 DEFAULT_MAX_K = 3
 _PAIRS_A_BLOCK = 1 << 16
@@ -104,6 +107,17 @@ class Problem:
         return True
 
     @cached_property
+    def goal_chances(self) -> NDArray[np.float64]:
+        """The chance [P] that the exploration policy reaches the goal of a goal MDP, without discount.
+
+        Always below 1, even where only rounding keeps it there.
+        """
+        values = policy_values(self.timeline, self.policy)
+        pays = self.mdp.reward_values == self.rewards[-1]
+        chances: NDArray[np.float64] = values.numbers / values.scale.units[pays].max()
+        return np.minimum(chances, np.nextafter(1.0, 0.0), out=chances)
+
+    @cached_property
     def uniform_ratio(self) -> float:
         """|| uniform / policy ||_inf = max over reachable t, s, a of 1 / (A pi_t(a | s)); infinite if some pi is 0."""
         if self.policy.is_uniform:
@@ -114,6 +128,14 @@ class Problem:
             if layer.stop > layer.start:
                 least = min(least, float(self.policy.at(time)[self.timeline.states[layer]].min()))
         return 1.0 / (self.mdp.num_actions * least) if least > 0 else math.inf
+
+    def return_moments(self, pairs: ArrayLike) -> ReturnMoments:
+        """Moments of the exploration policy's return-to-go from some pairs (-1: an episode that is over)."""
+        return return_moments(self.timeline, pairs, self.policy, gamma=self.gamma)
+
+    def return_distributions(self, pairs: ArrayLike, *, max_points: int = MAX_POINTS) -> ReturnDistributions:
+        """Distributions of the exploration policy's return-to-go from some pairs (-1: an episode that is over)."""
+        return return_distributions(self.timeline, pairs, self.policy, gamma=self.gamma, max_points=max_points)
 
     def sweep(self, k: int) -> Sweep | None:
         """The sweep for one k, where there is one."""

@@ -1,31 +1,31 @@
-"""The law of the return-to-go under an exploration policy, from any reachable (time, state) pair.
+"""The distribution of the return-to-go under an exploration policy, from any reachable (time, state) pair.
 
-    X_t(s) = R(s, a) + gamma X_{t+1}(f(s, a)),   a ~ pi_t(. | s),   X_T = 0
+    X_t(s) = R(s, a) + X_{t+1}(f(s, a)),   a ~ pi_t(. | s),   X_T = 0
 
-Without discount, and where rewards have a unit, returns are integers in that unit: laws are arrays on this lattice,
-mixed backward layer by layer (`return_laws`). Pairs with the same law by construction share one array. Moments need no
-lattice (`return_moments`). All sums are of nonnegative terms, so each probability, mean above the least return and
-variance is right to a relative `relative_error`, however small it is.
+Without discount, and where rewards have a unit, returns are integers in that unit: distributions are arrays on this
+lattice, mixed backward layer by layer. Pairs with the same distribution by construction share one array. All sums are
+of nonnegative terms, so each probability is right to a relative `mixing_error`, however small it is.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike, NDArray
 
+from efhorizon.compiled import Flags, Floats, Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.errors import EfhorizonError
-from efhorizon.planning._threads import on_layer
+from efhorizon.planning.moments import Mixture, ReturnMoments, mixing_error
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
-from efhorizon.planning.rewards import ROUNDING, reward_scale
+from efhorizon.planning.rewards import reward_scale
+from efhorizon.planning.threads import on_layer
 from efhorizon.planning.timeline import Timeline
 
-MAX_POINTS = 1 << 26  # lattice points of one layer's laws: 512 MB
-MAX_KEPT_POINTS = 1 << 30  # of all laws kept: 8 GB
+MAX_POINTS = 1 << 26  # lattice points of one layer's distributions: 512 MB
+MAX_KEPT_POINTS = 1 << 30  # of all distributions kept: 8 GB
 _ENDED = 0  # the class of an episode that is over: it returns 0
 
 
@@ -33,105 +33,57 @@ class NoLatticeError(EfhorizonError):
     """Returns have no lattice, or one too large to hold."""
 
 
-@dataclass(frozen=True)
-class ReturnLaws:
-    """L distinct laws. Law l gives probability mass[starts[l] + i] to the return offsets[l] + i, in reward units."""
+class Lattice(NamedTuple):
+    """D distributions. Number d gives probability mass[starts[d] + i] to the return offsets[d] + i, in reward units."""
 
-    index: NDArray[np.int64]  # [N], the law of each pair asked for
-    starts: NDArray[np.int64]  # [L + 1]
-    offsets: NDArray[np.int64]  # [L], the least return; the last entry of a law belongs to the largest
+    starts: NDArray[np.int64]  # [D + 1]
+    offsets: NDArray[np.int64]  # [D], the least return; the last entry of a distribution belongs to the largest
     mass: NDArray[np.float64]
+
+    def part(self, chosen: NDArray[Any]) -> Lattice:
+        """Only these distributions."""
+        lengths = self.starts[chosen + 1] - self.starts[chosen]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        return Lattice(starts, self.offsets[chosen], self.mass[concatenated_ranges(self.starts[chosen], lengths)])
+
+
+@dataclass(frozen=True)
+class ReturnDistributions:
+    """The distributions of the returns of N pairs, each of D distinct ones kept once."""
+
+    index: NDArray[np.int64]  # [N], the distribution of each pair asked for
+    lattice: Lattice
     unit: Fraction
     relative_error: float  # of each probability
 
-    def law(self, pair: int) -> tuple[int, NDArray[np.float64]]:
+    def of(self, pair: int) -> tuple[int, NDArray[np.float64]]:
         """Least return and probabilities of one of the pairs asked for."""
-        law = self.index[pair]
-        return int(self.offsets[law]), self.mass[self.starts[law] : self.starts[law + 1]]
+        starts, offsets, mass = self.lattice
+        chosen = self.index[pair]
+        return int(offsets[chosen]), mass[starts[chosen] : starts[chosen + 1]]
 
-    def part(self, laws: NDArray[Any]) -> ReturnLaws:
-        """Only these laws, which may be given several times."""
-        distinct, index = np.unique(laws, return_inverse=True)
-        starts, offsets, mass = _selected((self.starts, self.offsets, self.mass), distinct)
-        return ReturnLaws(index, starts, offsets, mass, self.unit, self.relative_error)
+    def part(self, chosen: NDArray[Any]) -> ReturnDistributions:
+        """Only these distributions, which may be given several times."""
+        distinct, index = np.unique(chosen, return_inverse=True)
+        return ReturnDistributions(index, self.lattice.part(distinct), self.unit, self.relative_error)
 
     def moments(self) -> ReturnMoments:
-        """Moments of the laws of the pairs asked for; the third absolute one is exact."""
-        columns = np.empty((8, len(self.offsets)))
-        _law_moments(self.starts, self.offsets, self.mass, columns)
+        """Moments of the returns of the pairs asked for; the third absolute one is exact."""
+        columns = np.empty((8, len(self.lattice.offsets)))
+        _lattice_moments(self.lattice, columns)
         least, largest, above, below, variance, third, fourth, two_point = columns[:, self.index]
         return ReturnMoments(least, largest, above, below, variance, third, fourth, two_point > 0, self.relative_error)
 
 
-@dataclass(frozen=True)
-class ReturnMoments:
-    """Moments of the return-to-go of N pairs, in reward units."""
-
-    least: NDArray[np.float64]  # [N], alpha in Appendix C: the least return of positive probability
-    largest: NDArray[np.float64]  # [N], beta
-    above: NDArray[np.float64]  # [N], mean - least, kept apart because it can be 1e-11
-    below: NDArray[np.float64]  # [N], largest - mean
-    variance: NDArray[np.float64]  # [N]
-    third_absolute: NDArray[np.float64]  # [N], E|X - mean|^3, or an upper bound of it
-    fourth: NDArray[np.float64]  # [N], E(X - mean)^4
-    two_point: NDArray[np.bool_]  # [N], whether only the least and the largest return occur
-    relative_error: float
-
-    @property
-    def mean(self) -> NDArray[np.float64]:
-        return self.least + self.above
-
-
-def relative_error(timeline: Timeline) -> float:
-    """Bound on the relative rounding error of a nonnegative sum over all times and actions."""
-    return (timeline.mdp.horizon + 1) * (timeline.mdp.num_actions + 8) * ROUNDING
-
-
-def return_moments(
-    timeline: Timeline,
-    pairs: ArrayLike,
-    policy: ArrayLike | ExplorationPolicy | None = None,
-    *,
-    gamma: float = 1.0,
-) -> ReturnMoments:
-    """Moments of the return-to-go from some pairs (-1: an episode that is over), by recursion of central moments.
-
-    With weights w, component means mu_i, variances v_i and d_i = mu_i - mu: v = sum w (v_i + d_i^2), and likewise up to
-    the fourth. E|Y|^3 has no recursion: it is at most sqrt(E Y^2 E Y^4), and at most max|Y| E Y^2.
-    """
-    mdp = timeline.mdp
-    scale = reward_scale(mdp, gamma=gamma)
-    explorer = exploration_policy(mdp, policy)
-    wanted = np.asarray(pairs, np.int64)
-    columns = np.zeros((8, len(wanted)))
-    columns[7, wanted < 0] = 1
-    units = scale.units.astype(np.float64)
-    following = np.zeros((8, 0))
-    for time in reversed(range(mdp.horizon)):
-        layer = timeline.layer(time)
-        current = np.empty((8, layer.stop - layer.start))
-        arrays = (timeline.successors, timeline.states, mdp.reward_codes, units)
-        on_layer(_mix_moments, layer, *arrays, scale.discount, explorer.at(time), following, current)
-        here = np.flatnonzero((wanted >= layer.start) & (wanted < layer.stop))
-        columns[:, here] = current[:, wanted[here] - layer.start]
-        following = current
-    least, largest, above, below, variance, _, fourth, two_point = columns
-    span = np.where(above + below > 0, above + below, 1.0)
-    exact = variance * (above**2 + below**2) / span  # p q (p^2 + q^2) C^3 of a law on two points C apart
-    bound = np.minimum(np.sqrt(variance) * np.sqrt(fourth), variance * np.maximum(above, below))
-    third = np.where(two_point > 0, exact, bound)
-    return ReturnMoments(least, largest, above, below, variance, third, fourth, two_point > 0, relative_error(timeline))
-
-
-def return_laws(
+def return_distributions(
     timeline: Timeline,
     pairs: ArrayLike,
     policy: ArrayLike | ExplorationPolicy | None = None,
     *,
     gamma: float = 1.0,
     max_points: int = MAX_POINTS,
-) -> ReturnLaws:
-    """Laws of the return-to-go from some pairs (-1: an episode that is over) on the reward lattice."""
+) -> ReturnDistributions:
+    """Distributions of the return-to-go from some pairs (-1: an episode that is over) on the reward lattice."""
     mdp = timeline.mdp
     scale = reward_scale(mdp, gamma=gamma)
     if gamma != 1.0:
@@ -147,47 +99,44 @@ def return_laws(
         _mark_descendants(layer.start, layer.stop, timeline.successors, needed)
 
     classes = np.zeros(timeline.num_pairs, np.int32)  # within a layer
-    following = (np.array([0, 1]), np.zeros(1, np.int64), np.ones(1))  # class 0: the episode is over
+    following = Lattice(np.array([0, 1]), np.zeros(1, np.int64), np.ones(1))  # class 0: the episode is over
     index = np.zeros(len(wanted), np.int64)
     kept = [following]
     num_kept, num_points = 1, 1
     for time in reversed(range(mdp.horizon)):
         layer = timeline.layer(time)
         here = np.flatnonzero(needed[layer]) + layer.start
-        rows, classes[here] = _classes(timeline, explorer, time, here, classes, scale.units)
-        following = _layer_laws(timeline, explorer, time, rows, classes, scale.units, following, max_points)
+        mixture = Mixture(*timeline.steps, scale.units, explorer.at(time))
+        rows, classes[here] = _classes(mixture, here, classes)
+        following = _mixed(mixture, rows, classes, following, time, max_points)
         asked = np.flatnonzero((wanted >= layer.start) & (wanted < layer.stop))
         own = classes[wanted[asked]]
         distinct = np.unique(own[own != _ENDED])
         index[asked] = np.where(own == _ENDED, 0, num_kept + np.searchsorted(distinct, own))
         if len(distinct):
-            kept.append(_selected(following, distinct))
-            num_kept, num_points = num_kept + len(distinct), num_points + int(kept[-1][0][-1])
+            kept.append(following.part(distinct))
+            num_kept, num_points = num_kept + len(distinct), num_points + len(kept[-1].mass)
         if num_points > MAX_KEPT_POINTS:
             raise NoLatticeError(f"laws of returns need {num_points} lattice points, more than {MAX_KEPT_POINTS}")
-    return ReturnLaws(index, *_joined(kept), scale.unit, relative_error(timeline))
+    return ReturnDistributions(index, _joined(kept), scale.unit, mixing_error(timeline))
 
 
 def _classes(
-    timeline: Timeline,
-    explorer: ExplorationPolicy,
-    time: int,
-    pairs: NDArray[np.int64],
-    classes: NDArray[np.int32],
-    units: NDArray[Any],
+    mixture: Mixture, pairs: NDArray[np.int64], classes: NDArray[np.int32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs that mix the same laws after the same rewards with the same weights: one pair a class, and every class."""
+    """One pair of each class, and the class of every pair; alike are those that mix the same distributions after the
+    same rewards with the same weights."""
     if not len(pairs):
         return pairs, pairs
-    states, successors = timeline.states[pairs], timeline.successors[pairs]
+    states, successors = mixture.states[pairs], mixture.successors[pairs]
     child = np.where(successors >= 0, classes[successors], _ENDED).astype(np.int64)
-    codes = timeline.mdp.reward_codes[states]
-    keys = child * len(units) + codes
-    over = ((child == _ENDED) & (units[codes] == 0)).all(axis=1)  # pays nothing any more: as good as ended
-    if explorer.is_uniform:
-        keys.sort(axis=1)
+    codes = mixture.codes[states]
+    keys = child * len(mixture.units) + codes
+    over = ((child == _ENDED) & (mixture.units[codes] == 0)).all(axis=1)  # pays nothing any more: as good as ended
+    if len(mixture.weights):
+        keys = np.hstack([keys, mixture.weights[states].view(np.int64)])
     else:
-        keys = np.hstack([keys, explorer.at(time)[states].view(np.int64)])
+        keys.sort(axis=1)
     first, number = _distinct_rows(keys[~over])
     found = np.full(len(pairs), _ENDED, np.int64)
     found[~over] = number + 1
@@ -202,53 +151,40 @@ def _distinct_rows(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[
     return first, number.ravel()
 
 
-_Laws = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]  # starts, offsets, mass
-
-
-def _layer_laws(
-    timeline: Timeline,
-    explorer: ExplorationPolicy,
-    time: int,
+def _mixed(
+    mixture: Mixture,
     pairs: NDArray[np.int64],
     classes: NDArray[np.int32],
-    units: NDArray[Any],
-    following: _Laws,
+    following: Lattice,
+    time: int,
     max_points: int,
-) -> _Laws:
-    """Laws of the classes of one layer, which these pairs stand for; class 0 comes first."""
-    arrays = (timeline.successors, timeline.states, timeline.mdp.reward_codes, units, explorer.at(time), classes)
+) -> Lattice:
+    """Distributions of the classes of one layer, which these pairs stand for; class 0 comes first."""
     bounds = np.zeros((2, len(pairs) + 1), np.int64)
-    _supports(pairs, *arrays, following[0], following[1], bounds)
+    _supports(pairs, mixture, classes, following, bounds)
     starts = np.concatenate([[0], np.cumsum(bounds[1] - bounds[0] + 1)])
     if starts[-1] > max_points:
         raise NoLatticeError(f"laws of returns at time {time} need {starts[-1]} lattice points, more than {max_points}")
-    mass = np.zeros(int(starts[-1]))
-    mass[0] = 1.0
-    on_layer(_mix_laws, slice(0, len(pairs)), pairs, *arrays, *following, starts, bounds[0], mass)
-    return starts, bounds[0], mass
+    result = Lattice(starts, bounds[0], np.zeros(int(starts[-1])))
+    result.mass[0] = 1.0
+    on_layer(_mix, slice(0, len(pairs)), pairs, mixture, classes, following, result)
+    return result
 
 
-def _selected(laws: _Laws, chosen: NDArray[Any]) -> _Laws:
-    starts, offsets, mass = laws
-    lengths = starts[chosen + 1] - starts[chosen]
-    ends = np.concatenate([[0], np.cumsum(lengths)])
-    return ends, offsets[chosen], mass[concatenated_ranges(starts[chosen], lengths)]
-
-
-def _joined(parts: list[_Laws]) -> _Laws:
-    """One after the other. The parts are given up on the way, for there is not room for all laws twice."""
-    starts = np.zeros(1 + sum(len(part[1]) for part in parts), np.int64)
+def _joined(parts: list[Lattice]) -> Lattice:
+    """One after the other. The parts are given up on the way, for there is not room for all of them twice."""
+    starts = np.zeros(1 + sum(len(part.offsets) for part in parts), np.int64)
     offsets = np.empty(len(starts) - 1, np.int64)
-    mass = np.empty(sum(int(part[0][-1]) for part in parts))
-    law = place = 0
+    mass = np.empty(sum(len(part.mass) for part in parts))
+    begin = place = 0
     while parts:
-        own_starts, own_offsets, own_mass = parts.pop(0)
-        stop = law + len(own_offsets)
-        starts[law + 1 : stop + 1] = own_starts[1:] + place
-        offsets[law:stop] = own_offsets
-        mass[place : place + len(own_mass)] = own_mass
-        law, place = stop, place + len(own_mass)
-    return starts, offsets, mass
+        part = parts.pop(0)
+        stop = begin + len(part.offsets)
+        starts[begin + 1 : stop + 1] = part.starts[1:] + place
+        offsets[begin:stop] = part.offsets
+        mass[place : place + len(part.mass)] = part.mass
+        begin, place = stop, place + len(part.mass)
+    return Lattice(starts, offsets, mass)
 
 
 def concatenated_ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -258,8 +194,8 @@ def concatenated_ranges(begins: NDArray[np.int64], lengths: NDArray[np.int64]) -
     return places
 
 
-@njit(cache=True)
-def _row_hashes(rows):  # type: ignore[no-untyped-def]
+@compiled
+def _row_hashes(rows: Integers) -> Words:
     hashes = np.zeros(len(rows), np.uint64)
     for i in range(len(rows)):
         mixed = np.uint64(0)
@@ -270,8 +206,8 @@ def _row_hashes(rows):  # type: ignore[no-untyped-def]
     return hashes
 
 
-@njit(cache=True)
-def _mark_descendants(start, stop, successors, needed):  # type: ignore[no-untyped-def]
+@compiled
+def _mark_descendants(start: int, stop: int, successors: Integers, needed: Flags) -> None:
     for pair in range(start, stop):
         if needed[pair]:
             for action in range(successors.shape[1]):
@@ -279,9 +215,11 @@ def _mark_descendants(start, stop, successors, needed):  # type: ignore[no-untyp
                     needed[successors[pair, action]] = True
 
 
-@njit(cache=True)
-def _supports(pairs, successors, states, codes, units, weights, classes, starts, offsets, out):  # type: ignore[no-untyped-def]
+@compiled
+def _supports(pairs: Integers, mixture: Mixture, classes: Integers, following: Lattice, out: Integers) -> None:
     """Least and largest return of each class; out[:, 0] stays 0."""
+    successors, states, codes, units, weights = mixture
+    starts, offsets = following.starts, following.offsets
     for i in range(len(pairs)):
         pair = pairs[i]
         first = True
@@ -298,26 +236,16 @@ def _supports(pairs, successors, states, codes, units, weights, classes, starts,
             first = False
 
 
-@njit(cache=True, parallel=True)
-def _mix_laws(  # type: ignore[no-untyped-def]
-    first,
-    last,
-    pairs,
-    successors,
-    states,
-    codes,
-    units,
-    weights,
-    classes,
-    starts,
-    offsets,
-    mass,
-    new_starts,
-    new_offsets,
-    out,
-):
+@compiled_parallel
+def _mix(
+    begin: int, end: int, pairs: Integers, mixture: Mixture, classes: Integers, following: Lattice, out: Lattice
+) -> None:
+    successors, states, codes, units, weights = mixture
+    starts, offsets, mass = following
+    new_starts, new_offsets, _ = out
+    new_mass = out.mass
     num_actions = successors.shape[1]
-    for i in prange(first, last):
+    for i in prange(begin, end):
         pair = pairs[i]
         for action in range(num_actions):
             weight = weights[states[pair], action] if len(weights) else 1.0 / num_actions
@@ -327,65 +255,14 @@ def _mix_laws(  # type: ignore[no-untyped-def]
             shift = units[codes[states[pair], action]] + offsets[child] - new_offsets[i + 1]
             place = new_starts[i + 1] + shift - starts[child]
             for j in range(starts[child], starts[child + 1]):
-                out[place + j] += weight * mass[j]
+                new_mass[place + j] += weight * mass[j]
 
 
-@njit(cache=True, parallel=True)
-def _mix_moments(start, stop, successors, states, codes, units, gamma, weights, following, out):  # type: ignore[no-untyped-def]
-    """Rows: least, largest, mean - least, largest - mean, central moments 2 to 4, whether only two returns occur."""
-    num_actions = successors.shape[1]
-    for i in prange(stop - start):
-        pair = start + i
-        parts = np.zeros((8, num_actions))
-        shares = np.zeros(num_actions)
-        count = 0
-        least, largest = np.inf, -np.inf
-        for action in range(num_actions):
-            weight = weights[states[pair], action] if len(weights) else 1.0 / num_actions
-            if weight == 0:
-                continue
-            shares[count] = weight
-            successor = successors[pair, action]
-            reward = units[codes[states[pair], action]]
-            if successor >= 0:
-                child = successor - stop  # the next layer begins where this one stops
-                factor = 1.0
-                for row in range(2, 7):
-                    if row != 3:
-                        factor *= gamma
-                    parts[row, count] = factor * following[row, child]
-                parts[0, count] = reward + gamma * following[0, child]
-                parts[1, count] = reward + gamma * following[1, child]
-                parts[7, count] = following[7, child]
-            else:
-                parts[0, count] = parts[1, count] = reward
-                parts[7, count] = 1.0
-            least, largest = min(least, parts[0, count]), max(largest, parts[1, count])
-            count += 1
-        above = below = 0.0
-        two = 1.0
-        for j in range(count):
-            above += shares[j] * (parts[0, j] - least + parts[2, j])
-            below += shares[j] * (largest - parts[1, j] + parts[3, j])
-            for row in range(2):
-                if parts[row, j] != least and parts[row, j] != largest:
-                    two = 0.0
-            two = min(two, parts[7, j])
-        second = third = fourth = 0.0
-        for j in range(count):
-            d = parts[0, j] - least + parts[2, j] - above
-            v, c = parts[4, j], parts[5, j]
-            second += shares[j] * (v + d * d)
-            third += shares[j] * (c + 3 * v * d + d**3)
-            fourth += shares[j] * (parts[6, j] + 4 * c * d + 6 * v * d * d + d**4)
-        out[0, i], out[1, i], out[2, i], out[3, i] = least, largest, above, below
-        out[4, i], out[5, i], out[6, i], out[7, i] = second, third, max(fourth, second * second), two
-
-
-@njit(cache=True)
-def _law_moments(starts, offsets, mass, out):  # type: ignore[no-untyped-def]
-    for law in range(len(offsets)):
-        start, stop = starts[law], starts[law + 1]
+@compiled
+def _lattice_moments(lattice: Lattice, out: Floats) -> None:
+    starts, offsets, mass = lattice
+    for index in range(len(offsets)):
+        start, stop = starts[index], starts[index + 1]
         above = below = second = third = fourth = 0.0
         two = 1.0
         for j in range(start, stop):
@@ -399,6 +276,6 @@ def _law_moments(starts, offsets, mass, out):  # type: ignore[no-untyped-def]
             second += mass[j] * d**2
             third += mass[j] * d**3
             fourth += mass[j] * d**4
-        out[0, law], out[1, law] = offsets[law], offsets[law] + stop - start - 1
-        out[2, law], out[3, law], out[4, law] = above, below, second
-        out[5, law], out[6, law], out[7, law] = third, fourth, two
+        out[0, index], out[1, index] = offsets[index], offsets[index] + stop - start - 1
+        out[2, index], out[3, index], out[4, index] = above, below, second
+        out[5, index], out[6, index], out[7, index] = third, fourth, two

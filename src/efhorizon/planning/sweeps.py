@@ -18,10 +18,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efhorizon.planning import _layer_kernels as kernels
-from efhorizon.planning._threads import on_layer
+from efhorizon.planning import _kernels as kernels
+from efhorizon.planning.optimal import OptimalValues
+from efhorizon.planning.threads import on_layer
 from efhorizon.planning.timeline import Timeline
-from efhorizon.planning.values import OptimalValues, Values, action_values, relative_error
+from efhorizon.planning.values import Values, action_values, relative_error
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,13 @@ def sweeps(
 def _sweep(
     k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *, with_gaps: bool, by_gap: bool
 ) -> Sweep:
-    sizes = np.diff(timeline.starts)
+    sizes = np.append(np.diff(timeline.starts), 0)
     width = int(sizes.max())
-    verdict, hardness, least, risk = np.empty(width, np.uint8), np.empty(width), np.empty(width), np.empty(width)
-    greedy, greedy_next = np.ones(1, np.uint8), np.empty(0, np.uint8)
+    verdict = np.empty(width, np.uint8)
+    hardness, least, risk = np.empty((3, width if with_gaps else 0))
+    greedy = np.ones(1, np.uint8)
+    steps, parts = timeline.steps, values.parts
+    best = kernels.Optimum(optimal.values.numbers, optimal.actions, optimal.reached)
     failure: Witness | None = None
     undecided, largest, smallest, most_risk = False, 0.0, np.inf, 0.0
     hardest: Witness | None = None
@@ -88,33 +92,12 @@ def _sweep(
     riskiest: Witness | None = None
     horizon = timeline.mdp.horizon
     for time in range(horizon if with_gaps else horizon - k + 1):
-        layer = timeline.layer(time)
-        size = int(sizes[time])
-        greedy_next = np.zeros(int(sizes[time + 1]) if time + 1 < len(sizes) else 0, np.uint8)
+        layer, size = timeline.layer(time), int(sizes[time])
+        greedy_next = np.zeros(int(sizes[time + 1]), np.uint8)
+        greed = kernels.Greed(greedy, greedy_next, verdict, hardness, least, risk)
+        error = relative_error(timeline, values, time)
         following = _Row(k, timeline, optimal, values, time)
-        on_layer(
-            kernels.greedy_sweep,
-            layer,
-            timeline.successors,
-            timeline.states,
-            timeline.mdp.reward_codes,
-            values.kernel_scale(),
-            relative_error(timeline, values, time),
-            values.numbers,
-            values.residues,
-            values.magnitudes,
-            optimal.values.numbers,
-            optimal.actions,
-            optimal.reached,
-            with_gaps,
-            by_gap,
-            greedy,
-            greedy_next,
-            verdict,
-            hardness,
-            least,
-            risk,
-        )
+        on_layer(kernels.greedy_sweep, layer, steps, parts, error, best, greed, by_gap)
         if size and failure is None and verdict[:size].any():
             place = int(np.flatnonzero(verdict[:size])[0])
             failure, undecided = following.witness(place), verdict[place] == kernels.UNCERTAIN

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
+from efhorizon.compiled import Integers, compiled, compiled_parallel, prange
 from efhorizon.errors import InvalidTableError
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning._threads import on_layer
+from efhorizon.planning._kernels import Steps
+from efhorizon.planning.threads import on_layer
 
 _MANY = 16  # a layer of more than one in so many states is quicker found by scanning all states than by sorting
 
@@ -31,6 +32,11 @@ class Timeline:
     @property
     def num_pairs(self) -> int:
         return len(self.states)
+
+    @property
+    def steps(self) -> Steps:
+        """What kernels read."""
+        return Steps(self.successors, self.states, self.mdp.reward_codes)
 
     def layer(self, time: int) -> slice:
         """The pairs of one time."""
@@ -100,8 +106,8 @@ def _next_layer(transitions: NDArray[np.int32], layer: NDArray[np.int32], mark: 
     return following
 
 
-@njit(cache=True)
-def _collect(transitions, layer, mark, found):  # type: ignore[no-untyped-def]
+@compiled
+def _collect(transitions: Integers, layer: Integers, mark: Integers, found: Integers) -> int:
     count = 0
     for i in range(len(layer)):
         for action in range(transitions.shape[1]):
@@ -113,16 +119,16 @@ def _collect(transitions, layer, mark, found):  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, parallel=True)
-def _link(start, stop, transitions, layer, place, out):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _link(start: int, stop: int, transitions: Integers, layer: Integers, place: Integers, out: Integers) -> None:
     for i in prange(start, stop):
         for action in range(transitions.shape[1]):
             successor = transitions[layer[i], action]
             out[i, action] = place[successor] if successor >= 0 else -1
 
 
-@njit(cache=True, parallel=True)
-def _shift(start, stop, before, distance, out):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _shift(start: int, stop: int, before: Integers, distance: np.int32, out: Integers) -> None:
     for i in prange(start, stop):
         for action in range(before.shape[1]):
             successor = before[i, action]

@@ -1,6 +1,5 @@
-"""Values of every reachable (time, state) pair: optimal, worst, and under an exploration policy.
+"""Values of every reachable (time, state) pair, and those of an exploration policy; `optimal.py` has the optimal ones.
 
-    V*_t(s)  = max_a R(s, a) + gamma V*_{t+1}(f(s, a))
     V^pi_t(s) = sum_a pi_t(a | s) (R(s, a) + gamma V^pi_{t+1}(f(s, a)))         V_T = 0
 
 All in reward units (see `rewards.py`). Rounding: one step of either recursion costs at most A + 3 roundings, each
@@ -17,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efhorizon.planning import _layer_kernels as kernels
-from efhorizon.planning._threads import on_layer
+from efhorizon.planning import _kernels as kernels
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
 from efhorizon.planning.rewards import ROUNDING, RewardScale, residue, reward_scale
+from efhorizon.planning.threads import on_layer
 from efhorizon.planning.timeline import Timeline
 
 _ROUNDINGS_A_STEP = 3  # besides one for each action: the reward's sum, the discount, the average
@@ -28,7 +27,7 @@ _ROUNDINGS_A_STEP = 3  # besides one for each action: the reward's sum, the disc
 
 @dataclass(frozen=True)
 class Values:
-    """A value for every pair, in the three parts that `_layer_kernels` explains."""
+    """A value for every pair, in the three parts that `_kernels.py` explains."""
 
     scale: RewardScale
     numbers: NDArray[Any]  # [P], int64 or float64, in reward units
@@ -39,21 +38,29 @@ class Values:
         """The value of one pair as a reward; pair 0 is the start."""
         return self.scale.reward(self.numbers[pair].item())
 
-    def kernel_scale(self) -> tuple[Any, ...]:
-        """The rewards and the discount in the type of these values."""
-        units = self.scale.units.astype(self.numbers.dtype)
-        gamma = self.numbers.dtype.type(self.scale.discount)
-        return units, self.scale.residues, gamma, self.scale.discount_residue
+    @property
+    def units(self) -> NDArray[Any]:
+        """The rewards [R] in the type of these values."""
+        return self.scale.units.astype(self.numbers.dtype)
 
+    @property
+    def discount(self) -> Any:
+        """The discount in the type of these values."""
+        return self.numbers.dtype.type(self.scale.discount)
 
-@dataclass(frozen=True)
-class OptimalValues:
-    """V*, the optimal actions, and the pairs that some optimal policy reaches (S^opt in the paper)."""
-
-    values: Values
-    actions: NDArray[np.bool_]  # [P, A]
-    reached: NDArray[np.bool_]  # [P]
-    undecided_ties: int  # different values that floats cannot order; both actions then count as optimal
+    @property
+    def parts(self) -> kernels.Parts:
+        """What kernels read and write."""
+        scale = self.scale
+        return kernels.Parts(
+            numbers=self.numbers,
+            residues=self.residues,
+            magnitudes=self.magnitudes,
+            units=self.units,
+            unit_residues=scale.residues,
+            gamma=self.discount,
+            gamma_residue=scale.discount_residue,
+        )
 
 
 def zero_values(timeline: Timeline, scale: RewardScale, *, residues: bool = True, averages: bool = False) -> Values:
@@ -75,26 +82,6 @@ def relative_error(timeline: Timeline, values: Values, time: int) -> float:
     return (timeline.mdp.horizon - time) * (timeline.mdp.num_actions + _ROUNDINGS_A_STEP) * ROUNDING
 
 
-def optimal_values(timeline: Timeline, *, gamma: float = 1.0) -> OptimalValues:
-    """V*_t(s) = max_a Q*_t(s, a), with every action that attains it."""
-    values, actions, undecided = _maximum(timeline, reward_scale(timeline.mdp, gamma=gamma))
-    reached = np.zeros(timeline.num_pairs, np.bool_)
-    reached[0] = True
-    for time in range(timeline.mdp.horizon):
-        layer = timeline.layer(time)
-        on_layer(kernels.mark_reached, layer, timeline.successors, actions, reached)
-    return OptimalValues(values, actions, reached, undecided)
-
-
-def worst_values(timeline: Timeline, *, gamma: float = 1.0) -> Values:
-    """V_t(s) = min_a R(s, a) + gamma V_{t+1}(f(s, a)): the least that any action sequence gets."""
-    scale = reward_scale(timeline.mdp, gamma=gamma)
-    negated = RewardScale(-scale.units, scale.unit, scale.residues, scale.discount, scale.discount_residue)
-    values = _maximum(timeline, negated)[0]
-    np.negative(values.numbers, out=values.numbers)
-    return Values(scale, values.numbers, values.residues[:0], values.magnitudes)
-
-
 def policy_values(
     timeline: Timeline, policy: ArrayLike | ExplorationPolicy | None = None, *, gamma: float = 1.0
 ) -> Values:
@@ -103,51 +90,16 @@ def policy_values(
     explorer = exploration_policy(mdp, policy)
     values = zero_values(timeline, reward_scale(mdp, gamma=gamma), residues=explorer.is_uniform, averages=True)
     share = np.uint64(residue(Fraction(1, mdp.num_actions)))
+    steps, parts = timeline.steps, values.parts
     for time in reversed(range(mdp.horizon)):
-        layer = timeline.layer(time)
-        on_layer(
-            kernels.average,
-            layer,
-            timeline.successors,
-            timeline.states,
-            mdp.reward_codes,
-            values.kernel_scale(),
-            explorer.at(time),
-            share,
-            values.numbers,
-            values.residues,
-            values.magnitudes,
-        )
+        on_layer(kernels.average, timeline.layer(time), steps, parts, explorer.at(time), share)
     return values
 
 
-def action_values(timeline: Timeline, values: Values, pair: int) -> NDArray[Any]:
-    """Q_t(s, a) = R(s, a) + gamma V_{t+1}(f(s, a)) of one pair, for every action [A], in reward units."""
-    units, _, gamma, _ = values.kernel_scale()
-    successors = timeline.successors[pair]
-    rewards = units[timeline.mdp.reward_codes[timeline.states[pair]]]
+def action_values(timeline: Timeline, values: Values, pairs: int | slice) -> NDArray[Any]:
+    """Q_t(s, a) = R(s, a) + gamma V_{t+1}(f(s, a)) of one pair [A] or of several [pairs, A], in reward units."""
+    successors = timeline.successors[pairs]
+    rewards = values.units[timeline.mdp.reward_codes[timeline.states[pairs]]]
     following: NDArray[Any] = np.where(successors >= 0, values.numbers[successors], 0)
-    result: NDArray[Any] = rewards + gamma * following
+    result: NDArray[Any] = rewards + values.discount * following
     return result
-
-
-def _maximum(timeline: Timeline, scale: RewardScale) -> tuple[Values, NDArray[np.bool_], int]:
-    values = zero_values(timeline, scale)
-    actions = np.empty(timeline.successors.shape, np.bool_)
-    undecided = 0
-    for time in reversed(range(timeline.mdp.horizon)):
-        layer = timeline.layer(time)
-        undecided += on_layer(
-            kernels.maximise,
-            layer,
-            timeline.successors,
-            timeline.states,
-            timeline.mdp.reward_codes,
-            values.kernel_scale(),
-            relative_error(timeline, values, time),
-            values.numbers,
-            values.residues,
-            values.magnitudes,
-            actions,
-        )
-    return values, actions, int(undecided)

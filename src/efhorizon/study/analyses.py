@@ -27,7 +27,7 @@ from efhorizon.io.behaviour import is_version, source_digest, version_name
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
-from efhorizon.planning.returns import NoLatticeError, return_laws
+from efhorizon.planning.returns import NoLatticeError
 from efhorizon.planning.sweeps import Witness
 from efhorizon.study.analysis_record import (
     UNIFORM,
@@ -52,7 +52,7 @@ from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import picture
 
 MAX_BINS = 60  # of a histogram
-_MAX_POINTS = 1 << 22  # of a distribution of returns; a histogram of more is left out
+_MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
 CompleteAnalysis = AnalysisRecord[CompleteFigures]
 
@@ -275,18 +275,18 @@ def _histograms(given: Problem, witness: Witness) -> list[ReturnHistogram | None
     Its mean is Q^k. The best k actions are those whose distribution has the largest mean.
     """
     try:
-        options = choices_at(given.timeline, given.optimal, np.array([witness.pair]), witness.k)
-        laws = return_laws(given.timeline, options.group_ends, given.policy, gamma=given.gamma, max_points=_MAX_POINTS)
+        options = choices_at(given, np.array([witness.pair]), witness.k)
+        after = given.return_distributions(options.group_ends, max_points=_MAX_LATTICE_POINTS)
     except (NoLatticeError, TooManySequencesError):
         return [None] * given.mdp.num_actions
     found = []
-    means = options.group_prefixes + laws.moments().mean
+    means = options.group_prefixes + after.moments().mean
     for action in range(given.mdp.num_actions):
         groups = options.arm_groups[options.arm_actions == action]
         best = int(groups[means[groups].argmax()])
-        least, mass = laws.law(best)
+        least, mass = after.of(best)
         positive = np.flatnonzero(mass)
-        found.append((float(laws.unit) * (int(options.group_prefixes[best]) + least + positive), mass[positive]))
+        found.append((float(after.unit) * (int(options.group_prefixes[best]) + least + positive), mass[positive]))
     low = min(float(returns[0]) for returns, _ in found)
     high = max(float(returns[-1]) for returns, _ in found)
     return [_histogram(returns, mass, low, high) for returns, mass in found]

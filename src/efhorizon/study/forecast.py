@@ -13,11 +13,12 @@ from efhorizon.build.target import Target
 from efhorizon.study import rates as constants
 from efhorizon.study import sweep
 from efhorizon.study.analyses import is_whole
-from efhorizon.study.plan import Plan, RunPlan
+from efhorizon.study.plan import Plan
 from efhorizon.study.rates import Rates, measured_rates, network_of, num_actions_of
 from efhorizon.study.records import file_name
 from efhorizon.study.results import Results
 from efhorizon.study.sizes import Size, known_size, search_state
+from efhorizon.study.tasks import RunPlan
 from efhorizon.suites import registry
 
 

@@ -9,39 +9,14 @@ from pathlib import Path
 from msgspec import UNSET
 
 from efhorizon import catalog
-from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.planning.problem import DEFAULT_MAX_K
-from efhorizon.study import sweep
 from efhorizon.study.rates import network_of
-from efhorizon.study.records import PlannedRuns, PlanRecord
-from efhorizon.study.tasks import RunTask, tasks_on
+from efhorizon.study.records import PlanRecord
+from efhorizon.study.tasks import RunPlan, RunTask, tasks_on
 
 ALL = "all"  # every suite
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """The runs of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
-
-    algorithm: sweep.Algorithm
-    settings: str = sweep.PAPER
-    num_seeds: int = sweep.SEEDS
-    max_steps: int = PAPER_STEPS
-
-    def record(self) -> PlannedRuns:
-        if self.algorithm == "gorp":
-            return PlannedRuns(self.algorithm, self.setting_names())
-        return PlannedRuns(self.algorithm, self.setting_names(), self.num_seeds, self.max_steps)
-
-    def setting_names(self) -> list[str]:
-        return list(sweep.named_settings(self.algorithm, self.settings))
-
-    @property
-    def num_runs(self) -> int:
-        """Rows of one setting."""
-        return 1 if self.algorithm == "gorp" else self.num_seeds
 
 
 @dataclass(frozen=True)
@@ -78,15 +53,7 @@ class Plan:
         return [
             task
             for runs in self.runs_on(target)
-            for task in tasks_on(
-                table,
-                target.id,
-                network_of(target.metadata),
-                runs.algorithm,
-                settings=runs.settings,
-                num_seeds=runs.num_seeds,
-                max_steps=runs.max_steps,
-            )
+            for task in tasks_on(table, target.id, network_of(target.metadata), runs)
         ]
 
     def record(self) -> PlanRecord:

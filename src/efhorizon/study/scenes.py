@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.mdp import TabularMDP
+from efhorizon.planning.optimal import OptimalValues
 from efhorizon.planning.timeline import Timeline
-from efhorizon.planning.values import OptimalValues
 from efhorizon.suites.drawing import picture
 
 MAX_FRAMES = 200

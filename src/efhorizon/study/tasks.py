@@ -26,7 +26,7 @@ from efhorizon.planning.policies import InvalidPolicyError
 from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.study import sweep
 from efhorizon.study.rates import network_of
-from efhorizon.study.records import RunKey, RunProtocol
+from efhorizon.study.records import PlannedRuns, RunKey, RunProtocol
 from efhorizon.study.sweep import Settings
 from efhorizon.suites import registry
 from efhorizon.suites.simulator import MissingExtraError
@@ -43,6 +43,29 @@ _LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row sti
 
 class UnsuitableStartError(EfhorizonError):
     """An algorithm cannot start from what it was given; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """The runs of one algorithm on each MDP; the defaults are the paper's. GORP has its own budget and 101 seeds."""
+
+    algorithm: sweep.Algorithm
+    settings: str = sweep.PAPER
+    num_seeds: int = sweep.SEEDS
+    max_steps: int = PAPER_STEPS
+
+    def record(self) -> PlannedRuns:
+        if self.algorithm == "gorp":
+            return PlannedRuns(self.algorithm, self.setting_names())
+        return PlannedRuns(self.algorithm, self.setting_names(), self.num_seeds, self.max_steps)
+
+    def setting_names(self) -> list[str]:
+        return list(sweep.named_settings(self.algorithm, self.settings))
+
+    @property
+    def num_runs(self) -> int:
+        """Rows of one setting."""
+        return 1 if self.algorithm == "gorp" else self.num_seeds
 
 
 @dataclass(frozen=True)
@@ -153,6 +176,7 @@ def tasks(
     """The grid. `exploration_policy` (DQN, GORP) is an array [S, A] or [T, S, A], `initial` (PPO, DQN) the state
     dictionary of a Stable-Baselines3 policy."""
     check_start(algorithm, has_policy=exploration_policy is not None, has_parameters=initial is not None)
+    runs = RunPlan(algorithm, settings, num_seeds, max_steps)
     return [
         task
         for mdp in mdps
@@ -160,11 +184,8 @@ def tasks(
             mdp,
             str(mdp.metadata.get("id")),
             network_of(mdp.metadata),
-            algorithm,
+            runs,
             backend=backend,
-            settings=settings,
-            num_seeds=num_seeds,
-            max_steps=max_steps,
             start=_start(mdp, exploration_policy, initial),
         )
     ]
@@ -174,22 +195,21 @@ def tasks_on(
     table: TabularMDP | Path,
     name: str,
     network: str,
-    algorithm: sweep.Algorithm,
+    runs: RunPlan,
     *,
     backend: str = "table",
-    settings: str = sweep.PAPER,
-    num_seeds: int = sweep.SEEDS,
-    max_steps: int = PAPER_STEPS,
     start: Start | None = None,
 ) -> list[RunTask]:
     """One task per setting. GORP runs its 101 seeds at once, so each of its settings is one row, with its own budget.
     The name of a setting includes what its runs start from, so that no median is taken over unlike runs."""
-    seeds, start = tuple(range(num_seeds)), start or Start()
+    algorithm, max_steps = runs.algorithm, runs.max_steps
+    start = start or Start()
     if algorithm == "gorp":
-        seeds, backend, max_steps = (0,), "table", BUDGET
+        backend, max_steps = "table", BUDGET
+    seeds = tuple(range(runs.num_runs))
     return [
         RunTask(name, table, network, algorithm, backend, setting + start.suffix, changes, seeds, max_steps, start)
-        for setting, changes in sweep.named_settings(algorithm, settings).items()
+        for setting, changes in sweep.named_settings(algorithm, runs.settings).items()
     ]
 
 

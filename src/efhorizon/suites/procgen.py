@@ -37,7 +37,7 @@ _NUM_OPTIONS = 17
 _END_MARK_SIZE = 4
 
 
-class Game(NamedTuple):
+class ProcgenGame(NamedTuple):
     """What is known of a game."""
 
     frameskip: int
@@ -50,21 +50,21 @@ class Game(NamedTuple):
 # table leaves out bossfight as well, but the published ids have it with 8.
 GAMES = MappingProxyType(
     {
-        "bigfish": Game(8, 9, False, Survey(3_839, 5)),
-        "bossfight": Game(8, 10, False, Survey(1_377, 5)),
-        "chaser": Game(2, 9, False, Survey(7_663, 8)),
-        "climber": Game(6, 9, True, Survey(4_831, 6)),
-        "coinrun": Game(8, 9, True, Survey(2_760, 6)),
-        "dodgeball": Game(8, 10, False, Survey(3_012, 5)),
-        "fruitbot": Game(8, 9, False, Survey(6_403, 13)),
-        "heist": Game(2, 9, True, Survey(8_958, 7)),
-        "jumper": Game(8, 9, True, Survey(4_322, 8)),
-        "leaper": Game(6, 9, True, Survey(7_654, 10)),
-        "maze": Game(1, 9, True, Survey(16_677, 200)),
-        "miner": Game(1, 9, False, Survey(9_982, 7)),
-        "ninja": Game(8, 13, True, Survey(2_666, 5)),
-        "plunder": Game(8, 10, False, Survey(3_455, 6)),
-        "starpilot": Game(8, 11, False, Survey(4_332, 5)),
+        "bigfish": ProcgenGame(8, 9, False, Survey(3_839, 5)),
+        "bossfight": ProcgenGame(8, 10, False, Survey(1_377, 5)),
+        "chaser": ProcgenGame(2, 9, False, Survey(7_663, 8)),
+        "climber": ProcgenGame(6, 9, True, Survey(4_831, 6)),
+        "coinrun": ProcgenGame(8, 9, True, Survey(2_760, 6)),
+        "dodgeball": ProcgenGame(8, 10, False, Survey(3_012, 5)),
+        "fruitbot": ProcgenGame(8, 9, False, Survey(6_403, 13)),
+        "heist": ProcgenGame(2, 9, True, Survey(8_958, 7)),
+        "jumper": ProcgenGame(8, 9, True, Survey(4_322, 8)),
+        "leaper": ProcgenGame(6, 9, True, Survey(7_654, 10)),
+        "maze": ProcgenGame(1, 9, True, Survey(16_677, 200)),
+        "miner": ProcgenGame(1, 9, False, Survey(9_982, 7)),
+        "ninja": ProcgenGame(8, 13, True, Survey(2_666, 5)),
+        "plunder": ProcgenGame(8, 10, False, Survey(3_455, 6)),
+        "starpilot": ProcgenGame(8, 11, False, Survey(4_332, 5)),
     }
 )
 LEVELS = MappingProxyType({"easy": (0, 1, 2), "hard": (0,), "exploration": (0,)})

@@ -12,13 +12,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
 from efhorizon.agents.deep.flat import (
     FAST,
     ONE,
     ZERO,
+    GameArrays,
+    Head,
+    Singles,
+    Tower,
     adam_step,
     game_of,
     head,
@@ -32,6 +35,7 @@ from efhorizon.agents.deep.networks import HIDDEN, first_parameters, network_for
 from efhorizon.agents.deep.observations import ObservedTable
 from efhorizon.agents.deep.settings import DQNSettings
 from efhorizon.agents.streams import drawn_action, drawn_below, streams
+from efhorizon.compiled import Flags, Integers, Words, compiled, compiled_parallel, compiled_with, prange
 from efhorizon.planning.policies import ExplorationPolicy
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
@@ -71,7 +75,9 @@ class FlatDQN:
         is_done = np.zeros((num_seeds, self._interval), np.bool_)
         units = np.zeros((num_seeds, self._interval), np.int64)
         greedy = np.zeros(num_seeds, np.int64)
-        carried = (self.theta, self.moments[0], self.moments[1], self.target, self.buffer, self.episode, self._words)
+        carried = DQNCarried(
+            self.theta, self.moments[0], self.moments[1], self.target, self.buffer, self.episode, self._words
+        )
         _intervals(step, carried, self._multiplicity, self._game, self._rules, is_done, units, greedy)
         return is_done, units, greedy
 
@@ -81,6 +87,18 @@ class FlatDQN:
             self.moments, self.episode = np.ascontiguousarray(self.moments[:, places]), self.episode[places]
             self._words = self._words[places]
         return places
+
+
+class DQNCarried(NamedTuple):
+    """What seeds carry from step to step; without the first axis for one seed."""
+
+    theta: Singles  # [B, n]
+    first: Singles  # [B, n], Adam's mean of gradients
+    second: Singles  # [B, n], of squares
+    target: Singles  # [B, U] or [B, n], see `copy_to_target`
+    buffer: Integers  # int32 [B, .], packed transitions
+    episode: Integers  # int64 [B, 3]: node, time, return so far
+    words: Words  # [B, 2], random stream
 
 
 class DQNRules(NamedTuple):
@@ -100,6 +118,17 @@ class DQNRules(NamedTuple):
     keeps_values: bool
 
 
+class Minibatch(NamedTuple):
+    """Room for a pass of a minibatch through the network and back."""
+
+    seen: Singles  # [M, G]
+    below: Singles  # [M, H], the first hidden layer
+    above: Singles  # [M, H], the second
+    to_below: Singles  # [M, H], gradients
+    to_above: Singles  # [M, H]
+    values: Singles  # [M, A]
+
+
 def rules_of(table: ObservedTable, settings: DQNSettings) -> DQNRules:
     return DQNRules(
         table.horizon,
@@ -117,20 +146,41 @@ def rules_of(table: ObservedTable, settings: DQNSettings) -> DQNRules:
     )
 
 
-@njit(cache=True, parallel=True)
-def _intervals(step, carried, multiplicity, game, rules, is_done, units, greedy):  # type: ignore[no-untyped-def]
-    """`DQNLearners.interval` for all seeds.
-
-    carried: theta, both moments [B, n], target [B, U] or [B, n], buffer [B, .], episode [B, 3], words [B, 2]
-    """
+@compiled_parallel
+def _intervals(
+    step: int,
+    carried: DQNCarried,
+    multiplicity: Singles,
+    game: GameArrays,
+    rules: DQNRules,
+    is_done: Flags,
+    units: Integers,
+    greedy: Integers,
+) -> None:
+    """`DQNLearners.interval` for all seeds."""
     for seed in prange(len(greedy)):
-        theta, first, second, target, buffer, episode, words = carried
-        mine = (theta[seed], first[seed], second[seed], target[seed], buffer[seed], episode[seed], words[seed])
+        mine = DQNCarried(
+            carried.theta[seed],
+            carried.first[seed],
+            carried.second[seed],
+            carried.target[seed],
+            carried.buffer[seed],
+            carried.episode[seed],
+            carried.words[seed],
+        )
         greedy[seed] = _interval(step, mine, multiplicity, game, rules, is_done[seed], units[seed])
 
 
-@njit(cache=True)
-def _interval(step, carried, multiplicity, game, rules, is_done, units):  # type: ignore[no-untyped-def]
+@compiled
+def _interval(
+    step: int,
+    carried: DQNCarried,
+    multiplicity: Singles,
+    game: GameArrays,
+    rules: DQNRules,
+    is_done: Flags,
+    units: Integers,
+) -> int:
     """One seed: fills `is_done` and `units` [interval], and gives the return of the greedy episode."""
     theta, first, second, target, buffer, episode, words = carried
     train_every, target_interval = rules.train_every, rules.target_interval
@@ -154,20 +204,23 @@ def _interval(step, carried, multiplicity, game, rules, is_done, units):  # type
     return greedy
 
 
-@njit(cache=True)
-def epsilon(step, rules):  # type: ignore[no-untyped-def]
+@compiled
+def epsilon(step: int, rules: DQNRules) -> float:
     """The chance of a random action after `step` timesteps. Stable-Baselines3 takes its very first action greedily."""
     return 0.0 if step == 0 else 1.0 + min(step / rules.falling_steps, 1.0) * (rules.final_epsilon - 1.0)
 
 
-@njit(cache=True)
-def explores(step, words, rules):  # type: ignore[no-untyped-def]
+@compiled
+def explores(step: int, words: Words, rules: DQNRules) -> bool:
     """Whether the action after `step` timesteps is a random one."""
-    return drawn_below(words, _BITS) < epsilon(step, rules) * _BITS
+    is_random: bool = drawn_below(words, _BITS) < epsilon(step, rules) * _BITS
+    return is_random
 
 
-@njit(cache=True)
-def _act(step, theta, episode, words, game, rules):  # type: ignore[no-untyped-def]
+@compiled
+def _act(
+    step: int, theta: Singles, episode: Integers, words: Words, game: GameArrays, rules: DQNRules
+) -> tuple[int, bool, int]:
     """One step of the environment: the packed transition, whether the episode ended, its return until now."""
     node, time, units = episode
     num_actions = game.transitions.shape[1]
@@ -184,8 +237,8 @@ def _act(step, theta, episode, words, game, rules):  # type: ignore[no-untyped-d
     return 2 * (node * num_actions + action) + is_end, is_done, units
 
 
-@njit(cache=True)
-def _greedy_return(theta, game, rules):  # type: ignore[no-untyped-def]
+@compiled
+def _greedy_return(theta: Singles, game: GameArrays, rules: DQNRules) -> int:
     """The return, in units, of the episode that takes the action of the largest value in each state."""
     node, time, units = 0, 0, 0
     while node >= 0 and time < rules.horizon:
@@ -196,14 +249,14 @@ def _greedy_return(theta, game, rules):  # type: ignore[no-untyped-def]
     return units
 
 
-@njit(cache=True)
-def _layers(theta, num_columns, num_actions):  # type: ignore[no-untyped-def]
+@compiled
+def _layers(theta: Singles, num_columns: int, num_actions: int) -> tuple[Tower, Head]:
     """The hidden layers and the head, or gradients of them."""
     return tower(theta, 0, num_columns), head(theta, tower_size(num_columns), num_actions)
 
 
-@njit(cache=True, fastmath=FAST)
-def _greedy_action(theta, seen, num_actions):  # type: ignore[no-untyped-def]
+@compiled_with(fastmath=FAST)
+def _greedy_action(theta: Singles, seen: Singles, num_actions: int) -> int:
     """The first of the actions with the largest value for one observation [G]."""
     (weights_0, bias_0, weights_1, bias_1), (weights_2, bias_2) = _layers(theta, len(seen), num_actions)
     below, above, values = bias_0.copy(), bias_1.copy(), bias_2.copy()
@@ -218,20 +271,20 @@ def _greedy_action(theta, seen, num_actions):  # type: ignore[no-untyped-def]
         if above[source] > ZERO:
             for action in range(num_actions):
                 values[action] += above[source] * weights_2[source, action]
-    return np.argmax(values)
+    return int(np.argmax(values))
 
 
-@njit(cache=True)
-def _empty_batch(game, rules):  # type: ignore[no-untyped-def]
-    """Room for a minibatch: observations [M, G], both hidden layers and their gradients [M, H], values [M, A]."""
+@compiled
+def _empty_batch(game: GameArrays, rules: DQNRules) -> Minibatch:
     size = rules.minibatch
     hidden = np.empty((4, size, HIDDEN), np.float32)
     seen = np.empty((size, game.observations.shape[1]), np.float32)
-    return seen, hidden[0], hidden[1], hidden[2], hidden[3], np.empty((size, game.transitions.shape[1]), np.float32)
+    values = np.empty((size, game.transitions.shape[1]), np.float32)
+    return Minibatch(seen, hidden[0], hidden[1], hidden[2], hidden[3], values)
 
 
-@njit(cache=True, fastmath=FAST)
-def _evaluate(theta, batch):  # type: ignore[no-untyped-def]
+@compiled_with(fastmath=FAST)
+def _evaluate(theta: Singles, batch: Minibatch) -> None:
     """Fill the hidden layers and the values of a minibatch from its observations."""
     seen, below, above, _, _, values = batch
     layers, (weights_2, bias_2) = _layers(theta, seen.shape[1], values.shape[1])
@@ -240,14 +293,14 @@ def _evaluate(theta, batch):  # type: ignore[no-untyped-def]
     values += bias_2
 
 
-@njit(cache=True)
-def copy_to_target(theta, target, game, rules):  # type: ignore[no-untyped-def]
+@compiled
+def copy_to_target(theta: Singles, target: Singles, game: GameArrays, rules: DQNRules) -> None:
     """What is kept of a target network: the largest value of each observation [U], or else the parameters [n]."""
     if not rules.keeps_values:
         target[:] = theta
         return
     batch = _empty_batch(game, rules)
-    seen, values = batch[0], batch[5]
+    seen, values = batch.seen, batch.values
     for begun in range(0, len(target), len(seen)):
         for sample in range(len(seen)):
             show(game.observations[min(begun + sample, len(target) - 1)], seen[sample])
@@ -256,10 +309,12 @@ def copy_to_target(theta, target, game, rules):  # type: ignore[no-untyped-def]
             target[begun + sample] = values[sample].max()
 
 
-@njit(cache=True)
-def _fill_wanted(codes, target, game, rules, batch, wanted):  # type: ignore[no-untyped-def]
+@compiled
+def _fill_wanted(
+    codes: Integers, target: Singles, game: GameArrays, rules: DQNRules, batch: Minibatch, wanted: Singles
+) -> None:
     """r + gamma (1 - end) max_a' Q_target(s', a') for packed transitions [M]."""
-    seen, values = batch[0], batch[5]
+    seen, values = batch.seen, batch.values
     num_actions = game.transitions.shape[1]
     if not rules.keeps_values:
         for sample in range(len(codes)):
@@ -274,8 +329,16 @@ def _fill_wanted(codes, target, game, rules, batch, wanted):  # type: ignore[no-
             wanted[sample] += rules.gamma * (target[following] if rules.keeps_values else values[sample].max())
 
 
-@njit(cache=True, fastmath=FAST)
-def fill_gradient(codes, theta, target, game, rules, batch, gradient):  # type: ignore[no-untyped-def]
+@compiled_with(fastmath=FAST)
+def fill_gradient(
+    codes: Integers,
+    theta: Singles,
+    target: Singles,
+    game: GameArrays,
+    rules: DQNRules,
+    batch: Minibatch,
+    gradient: Singles,
+) -> None:
     """The gradient [n] of the mean Huber loss of packed transitions [M]."""
     seen, below, above, to_below, to_above, values = batch
     size, num_actions = values.shape

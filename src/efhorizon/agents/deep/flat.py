@@ -11,14 +11,14 @@ n parameters.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from efhorizon.agents.deep.networks import BETA_1, BETA_2, HIDDEN
 from efhorizon.agents.deep.observations import FlatColumns, ObservedTable
+from efhorizon.compiled import Floats, Integers, compiled, compiled_with
 from efhorizon.planning.policies import ExplorationPolicy
 
 FAST = {"contract", "nsz", "reassoc"}  # what vectors need; infinities and NaN stay what they are
@@ -29,22 +29,40 @@ _SHARE_1, _SHARE_2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
 _CLIP_GUARD = np.float32(1e-6)  # torch's clip_grad_norm_
 
 
-class Game(NamedTuple):
+Singles = NDArray[np.float32]  # of single precision
+Tower = tuple[Singles, Singles, Singles, Singles]  # weights and biases of two hidden layers, or gradients of them
+Head = tuple[Singles, Singles]  # the same of a linear layer from the hidden ones to outputs
+
+
+class GameArrays(NamedTuple):
     """What can happen, as arrays."""
 
-    transitions: NDArray[np.int32]  # [P, A]
-    rewards: NDArray[np.float32]  # [P, A]
-    reward_units: NDArray[np.int32]  # [P, A]
-    state: NDArray[np.int32]  # [P]
-    observation: NDArray[np.int32]  # [P]
-    observations: NDArray[np.float32]  # [U, G]
-    probabilities: NDArray[np.float64]  # of the exploration policy [T or 1, S, A]; [0, 0, 0] for the uniform one
+    transitions: Integers  # int32 [P, A]
+    rewards: Singles  # [P, A]
+    reward_units: Integers  # int32 [P, A]
+    state: Integers  # int32 [P]
+    observation: Integers  # int32 [P]
+    observations: Singles  # [U, G]
+    probabilities: Floats  # of the exploration policy [T or 1, S, A]; [0, 0, 0] for the uniform one
 
 
-def game_of(table: ObservedTable, policy: ExplorationPolicy | None = None) -> Game:
+class AdamRules(Protocol):
+    """What Adam reads of the rules of PPO and DQN."""
+
+    @property
+    def rate(self) -> float: ...
+
+    @property
+    def adam_epsilon(self) -> np.float32: ...
+
+    @property
+    def max_gradient_norm(self) -> np.float32: ...
+
+
+def game_of(table: ObservedTable, policy: ExplorationPolicy | None = None) -> GameArrays:
     assert isinstance(table.seen, FlatColumns)
     probabilities = None if policy is None else policy.probabilities
-    return Game(
+    return GameArrays(
         table.transitions,
         np.ascontiguousarray(table.rewards),
         np.ascontiguousarray(table.reward_units),
@@ -55,15 +73,15 @@ def game_of(table: ObservedTable, policy: ExplorationPolicy | None = None) -> Ga
     )
 
 
-@njit(cache=True)
-def tower_size(num_columns):  # type: ignore[no-untyped-def]
+@compiled
+def tower_size(num_columns: int) -> int:
     """Parameters of two hidden layers."""
     return (num_columns + 1) * HIDDEN + (HIDDEN + 1) * HIDDEN
 
 
-@njit(cache=True)
-def tower(theta, start, num_columns):  # type: ignore[no-untyped-def]
-    """Weights and biases of two hidden layers, or gradients of them."""
+@compiled
+def tower(theta: Singles, start: int, num_columns: int) -> Tower:
+    """The two hidden layers that begin at `start`, as views."""
     end_0 = start + num_columns * HIDDEN
     end_1 = end_0 + HIDDEN + HIDDEN * HIDDEN
     return (
@@ -74,22 +92,22 @@ def tower(theta, start, num_columns):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
-def head(theta, start, num_outputs):  # type: ignore[no-untyped-def]
-    """Weights and biases of a linear layer from the hidden ones to outputs, or gradients of them."""
+@compiled
+def head(theta: Singles, start: int, num_outputs: int) -> Head:
+    """The linear layer that begins at `start`, as views."""
     middle = start + HIDDEN * num_outputs
     return theta[start:middle].reshape(HIDDEN, num_outputs), theta[middle : middle + num_outputs]
 
 
-@njit(cache=True)
-def show(observation, row):  # type: ignore[no-untyped-def]
+@compiled
+def show(observation: Singles, row: Singles) -> None:
     """Copy one observation [G]: an assignment of arrays would take longer."""
     for column in range(len(row)):
         row[column] = observation[column]
 
 
-@njit(cache=True, fastmath=FAST)
-def pass_forward(layers, seen, below, above):  # type: ignore[no-untyped-def]
+@compiled_with(fastmath=FAST)
+def pass_forward(layers: Tower, seen: Singles, below: Singles, above: Singles) -> None:
     """Fill both hidden layers [D, H] from observations [D, G]."""
     weights_0, bias_0, weights_1, bias_1 = layers
     np.dot(seen, weights_0, below)
@@ -98,15 +116,17 @@ def pass_forward(layers, seen, below, above):  # type: ignore[no-untyped-def]
     _add_and_rectify(above, bias_1)
 
 
-@njit(cache=True, fastmath=FAST)
-def _add_and_rectify(hidden, bias):  # type: ignore[no-untyped-def]
+@compiled_with(fastmath=FAST)
+def _add_and_rectify(hidden: Singles, bias: Singles) -> None:
     for sample in range(len(hidden)):
         for unit in range(HIDDEN):
             hidden[sample, unit] = max(hidden[sample, unit] + bias[unit], ZERO)
 
 
-@njit(cache=True, fastmath=FAST)
-def pass_backward(layers, gradients, seen, below, to_below, to_above):  # type: ignore[no-untyped-def]
+@compiled_with(fastmath=FAST)
+def pass_backward(
+    layers: Tower, gradients: Tower, seen: Singles, below: Singles, to_below: Singles, to_above: Singles
+) -> None:
     """Fill the gradients of both layers from that of the upper one's sums, `to_above` [D, H]; `to_below` is room."""
     _, _, weights_1, _ = layers
     for_weights_0, for_bias_0, for_weights_1, for_bias_1 = gradients
@@ -124,8 +144,16 @@ def pass_backward(layers, gradients, seen, below, to_below, to_above):  # type: 
             for_bias_1[unit] += to_above[sample, unit]
 
 
-@njit(cache=True, fastmath=FAST, error_model="numpy")
-def adam_step(theta, gradient, first, second, multiplicity, count, rules):  # type: ignore[no-untyped-def]
+@compiled_with(fastmath=FAST, error_model="numpy")
+def adam_step(
+    theta: Singles,
+    gradient: Singles,
+    first: Singles,
+    second: Singles,
+    multiplicity: Singles,
+    count: int,
+    rules: AdamRules,
+) -> None:
     """torch's clip_grad_norm_ and Adam, in place; this is update number `count`, from 1.
 
     `gradient` is that of one of the parameters that each entry stands for, as many as its multiplicity says.

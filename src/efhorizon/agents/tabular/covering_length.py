@@ -11,11 +11,12 @@ T L, as the theorem on the covering length counts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike
 
 from efhorizon.agents.streams import drawn_action
+from efhorizon.agents.tabular.kernels import TaskArrays
 from efhorizon.agents.tabular.runs import Runs, check_positive, task
+from efhorizon.compiled import Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -34,14 +35,14 @@ def covering_length_rl(
     return prepared.played(_covering_runs, episodes, runs=runs, rng=rng, timesteps=mdp.horizon * episodes)
 
 
-@njit(cache=True, parallel=True)
-def _covering_runs(episodes, words, task, actions, steps):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _covering_runs(episodes: int, words: Words, task: TaskArrays, actions: Integers, steps: Integers) -> None:
     for run in prange(len(words)):
         steps[run] = _covering_run(episodes, words[run].copy(), task, actions[run])
 
 
-@njit(cache=True)
-def _covering_run(episodes, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled
+def _covering_run(episodes: int, words: Words, task: TaskArrays, actions: Integers) -> int:
     transitions, codes, units, _, probabilities = task
     horizon, num_actions = len(actions), transitions.shape[1]
     seen = np.zeros(transitions.shape, np.bool_)

@@ -11,11 +11,11 @@ Timesteps: T ceil(A^T / 2), as Theorem 2.1 counts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
 from efhorizon.agents.streams import drawn_below, streams
-from efhorizon.agents.tabular.kernels import walked
+from efhorizon.agents.tabular.kernels import TaskArrays, walked
 from efhorizon.agents.tabular.runs import InvalidSettingError, Runs, check_positive, task
+from efhorizon.compiled import Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.mdp import TabularMDP
 
 MAX_SEQUENCES = 2**22
@@ -37,14 +37,14 @@ def exhaustive_search(mdp: TabularMDP, *, runs: int = 1, rng: np.random.Generato
     return Runs(**prepared.runs(actions, timesteps, np.full(runs, timesteps)))
 
 
-@njit(cache=True, parallel=True)
-def _search_runs(num_sequences, num_episodes, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _search_runs(num_sequences: int, num_episodes: int, words: Words, task: TaskArrays, actions: Integers) -> None:
     for run in prange(len(words)):
         _search_run(num_sequences, num_episodes, words[run].copy(), task, actions[run])
 
 
-@njit(cache=True)
-def _search_run(num_sequences, num_episodes, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled
+def _search_run(num_sequences: int, num_episodes: int, words: Words, task: TaskArrays, actions: Integers) -> None:
     transitions, codes, units, _, _ = task
     horizon, num_actions = len(actions), transitions.shape[1]
     sequences = np.arange(num_sequences)

@@ -16,12 +16,12 @@ are broken uniformly at random among actions. Timesteps: T^2 A^k m, as Theorem B
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike
 
 from efhorizon.agents.streams import drawn_action, drawn_below
-from efhorizon.agents.tabular.kernels import rollouts
+from efhorizon.agents.tabular.kernels import TaskArrays, rollouts
 from efhorizon.agents.tabular.runs import InvalidSettingError, Runs, check_positive, num_sequences, task
+from efhorizon.compiled import Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -47,14 +47,14 @@ def fqi_gorp(
     return prepared.played(_fqi_gorp_runs, k, episodes, runs=runs, rng=rng, timesteps=mdp.horizon**2 * episodes)
 
 
-@njit(cache=True, parallel=True)
-def _fqi_gorp_runs(k, episodes, words, task, actions, steps):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _fqi_gorp_runs(k: int, episodes: int, words: Words, task: TaskArrays, actions: Integers, steps: Integers) -> None:
     for run in prange(len(words)):
         steps[run] = _fqi_gorp_run(k, episodes, words[run].copy(), task, actions[run])
 
 
-@njit(cache=True)
-def _fqi_gorp_run(k, episodes, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled
+def _fqi_gorp_run(k: int, episodes: int, words: Words, task: TaskArrays, actions: Integers) -> int:
     """Fill in the actions [T] of one run, and return the steps that it played."""
     transitions, codes, units, _, probabilities = task
     horizon, num_actions = len(actions), transitions.shape[1]
@@ -96,8 +96,8 @@ def _fqi_gorp_run(k, episodes, words, task, actions):  # type: ignore[no-untyped
     return steps
 
 
-@njit(cache=True)
-def _window(start, length, transitions, place):  # type: ignore[no-untyped-def]
+@compiled
+def _window(start: int, length: int, transitions: Integers, place: Integers) -> tuple[Integers, Integers, Integers]:
     """The states within `length` - 1 steps as nodes, layer by layer: starts of layers, states, next nodes [nodes, A].
 
     `place` is -1 for every state, before and after.
@@ -127,8 +127,8 @@ def _window(start, length, transitions, place):  # type: ignore[no-untyped-def]
     return starts, states, following
 
 
-@njit(cache=True)
-def _less(sum_0, count_0, sum_1, count_1):  # type: ignore[no-untyped-def]
+@compiled
+def _less(sum_0: int, count_0: int, sum_1: int, count_1: int) -> bool:
     """Whether sum_0 / count_0 < sum_1 / count_1, exactly and without overflow: whole parts first, then remainders."""
     whole_0, whole_1 = sum_0 // count_0, sum_1 // count_1
     if whole_0 != whole_1:
@@ -136,8 +136,8 @@ def _less(sum_0, count_0, sum_1, count_1):  # type: ignore[no-untyped-def]
     return (sum_0 - whole_0 * count_0) * count_1 < (sum_1 - whole_1 * count_1) * count_0
 
 
-@njit(cache=True)
-def _largest(sums, counts):  # type: ignore[no-untyped-def]
+@compiled
+def _largest(sums: Integers, counts: Integers) -> tuple[int, int]:
     """The largest of several fractions, among those that have been visited (at least one has)."""
     total, count = 0, 0
     for action in range(len(sums)):
@@ -146,8 +146,8 @@ def _largest(sums, counts):  # type: ignore[no-untyped-def]
     return total, count
 
 
-@njit(cache=True)
-def _chosen(words, sums, counts):  # type: ignore[no-untyped-def]
+@compiled
+def _chosen(words: Words, sums: Integers, counts: Integers) -> int:
     """A maximising action, uniformly at random."""
     total, count = _largest(sums, counts)
     chosen, ties = 0, 0

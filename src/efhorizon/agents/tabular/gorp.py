@@ -15,11 +15,11 @@ counts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike
 
-from efhorizon.agents.tabular.kernels import compared, rollouts, walked
+from efhorizon.agents.tabular.kernels import TaskArrays, compared, rollouts, walked
 from efhorizon.agents.tabular.runs import PreparedTable, Runs, check_positive, num_sequences, task
+from efhorizon.compiled import Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -52,14 +52,14 @@ def timesteps_of(mdp: TabularMDP, *, k: int, m: int) -> int:
     return mdp.horizon**2 * num_sequences(mdp, k=k) * m
 
 
-@njit(cache=True, parallel=True)
-def _gorp_runs(k, m, words, task, actions, steps):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _gorp_runs(k: int, m: int, words: Words, task: TaskArrays, actions: Integers, steps: Integers) -> None:
     for run in prange(len(words)):
         steps[run] = _gorp_run(k, m, words[run].copy(), task, actions[run])
 
 
-@njit(cache=True)
-def _gorp_run(k, m, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled
+def _gorp_run(k: int, m: int, words: Words, task: TaskArrays, actions: Integers) -> int:
     """Fill in the actions [T] of one run, and return the steps that it played."""
     transitions, codes, units, _, _ = task
     horizon, num_actions = len(actions), transitions.shape[1]

@@ -2,31 +2,35 @@
 
 `words` is the random stream of a run (`agents/streams.py`).
 
-Legend of the arrays of a task: S states, A actions, R distinct rewards.
-
-    transitions    int32 [S, A], -1 ends the episode
-    codes          unsigned [S, A], indices into units
-    units          int64 [R], rewards in reward units
-    distances      int32 [S], actions until a reward other than 0 can be had (1: with the next one)
-    probabilities  float64 [T or 1, S, A], the exploration policy; [0, 0, 0] for the uniform one
-
 A rollout stops once no reward can be had in the time that is left: its sum is known, and the rest does not matter.
 """
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numba import njit, prange
 
 from efhorizon.agents.streams import drawn_action, drawn_below, mixed
+from efhorizon.compiled import Floats, Integers, Words, compiled, compiled_parallel, prange
 
 _S32, _LOW_32 = np.uint64(32), np.uint64(2**32 - 1)
 
 NO_REWARD = 2**31 - 1  # the distance of states from which every reward is 0
 
 
-@njit(cache=True)
-def compared(words, value, best, ties):  # type: ignore[no-untyped-def]
+class TaskArrays(NamedTuple):
+    """A table and an exploration policy. S states, A actions, R distinct rewards."""
+
+    transitions: Integers  # int32 [S, A], -1 ends the episode
+    codes: Integers  # unsigned [S, A], indices into units
+    units: Integers  # int64 [R], rewards in reward units
+    distances: Integers  # int32 [S], actions until a reward other than 0 can be had (1: with the next one)
+    probabilities: Floats  # [T or 1, S, A], the exploration policy; [0, 0, 0] for the uniform one
+
+
+@compiled
+def compared(words: Words, value: Any, best: Any, ties: int) -> tuple[bool, Any, int]:
     """Whether the next candidate takes the place of the best so far, then the best value and how many have it.
 
     Each of several equal candidates is the one kept in the end with the same chance. The first comes with `ties` 0.
@@ -38,8 +42,8 @@ def compared(words, value, best, ties):  # type: ignore[no-untyped-def]
     return False, best, ties
 
 
-@njit(cache=True)
-def rollouts(words, count, start, time, horizon, task):  # type: ignore[no-untyped-def]
+@compiled
+def rollouts(words: Words, count: int, start: int, time: int, horizon: int, task: TaskArrays) -> tuple[int, int]:
     """The sum of the returns of `count` rollouts from a state, and the steps that they took."""
     transitions, codes, units, distances, probabilities = task
     if start < 0 or distances[start] > horizon - time:
@@ -58,8 +62,11 @@ def rollouts(words, count, start, time, horizon, task):  # type: ignore[no-untyp
     return total, steps
 
 
-@njit(cache=True)
-def _uniform_rollouts(words, count, start, time, transitions, codes, units, distances):  # type: ignore[no-untyped-def]
+@compiled
+def _uniform_rollouts(
+    words: Words, count: int, start: int, time: int, transitions: Integers, codes: Integers, units: Integers,
+    distances: Integers,
+) -> tuple[int, int]:  # fmt: skip
     """Two rollouts side by side, so that neither waits for the other's memory; one word gives an action to each."""
     num_actions = np.uint64(transitions.shape[1])
     word, increment = words[0], words[1]
@@ -98,8 +105,10 @@ def _uniform_rollouts(words, count, start, time, transitions, codes, units, dist
     return total, steps + (time - left_0) + (time - left_1)
 
 
-@njit(cache=True)
-def walked(start, sequence, length, transitions, codes, units):  # type: ignore[no-untyped-def]
+@compiled
+def walked(
+    start: int, sequence: int, length: int, transitions: Integers, codes: Integers, units: Integers
+) -> tuple[int, int]:
     """Where a sequence of actions leads (-1: the episode ended) and what it pays.
 
     A sequence is a number in base A, its first action the highest digit; actions after the end have no effect.
@@ -117,8 +126,8 @@ def walked(start, sequence, length, transitions, codes, units):  # type: ignore[
     return state, total
 
 
-@njit(cache=True)
-def shorten_distances(transitions, codes, units, distances):  # type: ignore[no-untyped-def]
+@compiled
+def shorten_distances(transitions: Integers, codes: Integers, units: Integers, distances: Integers) -> bool:
     """One sweep of distances[s] = 1 + min_a distances[f(s, a)]; whether anything changed."""
     changed = False
     for state in range(transitions.shape[0] - 1, -1, -1):  # successors mostly have higher numbers
@@ -136,8 +145,8 @@ def shorten_distances(transitions, codes, units, distances):  # type: ignore[no-
     return changed
 
 
-@njit(cache=True)
-def play(actions, transitions, codes, units):  # type: ignore[no-untyped-def]
+@compiled
+def play(actions: Integers, transitions: Integers, codes: Integers, units: Integers) -> int:
     """The return of one action sequence [T]; actions after the end of the episode become -1."""
     state, total = 0, 0
     for time in range(len(actions)):
@@ -150,8 +159,8 @@ def play(actions, transitions, codes, units):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, parallel=True)
-def play_all(actions, transitions, codes, units, returns):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def play_all(actions: Integers, transitions: Integers, codes: Integers, units: Integers, returns: Integers) -> None:
     """`play` for each run: actions [N, T], returns [N]."""
     for run in prange(len(actions)):
         returns[run] = play(actions[run], transitions, codes, units)

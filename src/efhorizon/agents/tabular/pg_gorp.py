@@ -16,12 +16,12 @@ Timesteps: T^2 m, as Theorem B.1 counts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import ArrayLike
 
 from efhorizon.agents.streams import drawn_action
-from efhorizon.agents.tabular.kernels import compared, rollouts
+from efhorizon.agents.tabular.kernels import TaskArrays, compared, rollouts
 from efhorizon.agents.tabular.runs import Runs, check_positive, task
+from efhorizon.compiled import Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 
@@ -41,14 +41,14 @@ def pg_gorp(
     return prepared.played(_pg_gorp_runs, m, runs=runs, rng=rng, timesteps=mdp.horizon**2 * m)
 
 
-@njit(cache=True, parallel=True)
-def _pg_gorp_runs(m, words, task, actions, steps):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _pg_gorp_runs(m: int, words: Words, task: TaskArrays, actions: Integers, steps: Integers) -> None:
     for run in prange(len(words)):
         steps[run] = _pg_gorp_run(m, words[run].copy(), task, actions[run])
 
 
-@njit(cache=True)
-def _pg_gorp_run(m, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled
+def _pg_gorp_run(m: int, words: Words, task: TaskArrays, actions: Integers) -> int:
     """Fill in the actions [T] of one run, and return the steps that it played."""
     transitions, codes, units, _, probabilities = task
     horizon, num_actions = len(actions), transitions.shape[1]

@@ -13,10 +13,10 @@ Theorem D.4 counts.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
 
-from efhorizon.agents.tabular.kernels import compared, walked
+from efhorizon.agents.tabular.kernels import TaskArrays, compared, walked
 from efhorizon.agents.tabular.runs import Runs, check_positive, num_sequences, task
+from efhorizon.compiled import Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.mdp import TabularMDP
 
 
@@ -28,14 +28,14 @@ def plan_over_window(mdp: TabularMDP, *, window: int, runs: int = 1, rng: np.ran
     return prepared.played(_plan_runs, window, runs=runs, rng=rng, timesteps=timesteps)
 
 
-@njit(cache=True, parallel=True)
-def _plan_runs(window, words, task, actions, steps):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _plan_runs(window: int, words: Words, task: TaskArrays, actions: Integers, steps: Integers) -> None:
     for run in prange(len(words)):
         steps[run] = _plan_run(window, words[run].copy(), task, actions[run])
 
 
-@njit(cache=True)
-def _plan_run(window, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled
+def _plan_run(window: int, words: Words, task: TaskArrays, actions: Integers) -> int:
     transitions, codes, units, _, _ = task
     horizon, num_actions = len(actions), transitions.shape[1]
     state, steps = 0, 0

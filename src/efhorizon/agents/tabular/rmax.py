@@ -18,12 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
 from numpy.typing import NDArray
 
 from efhorizon.agents.streams import streams
-from efhorizon.agents.tabular.kernels import compared
+from efhorizon.agents.tabular.kernels import TaskArrays, compared
 from efhorizon.agents.tabular.runs import Runs, check_positive, task
+from efhorizon.compiled import Flags, Integers, Words, compiled, compiled_parallel, prange
 from efhorizon.mdp import TabularMDP
 
 
@@ -39,7 +39,7 @@ def rmax(mdp: TabularMDP, *, runs: int = 1, rng: np.random.Generator) -> RmaxRun
     check_positive(runs=runs)
     prepared = task(mdp)
     prepared.check_sum(1)
-    largest = int(prepared.units[np.unique(mdp.reward_codes)].max())
+    largest = int(prepared.arrays.units[np.unique(mdp.reward_codes)].max())
     if (mdp.transitions < 0).any():
         largest = max(largest, 0)
     actions = np.full((runs, mdp.horizon), -1, np.int32)
@@ -49,16 +49,18 @@ def rmax(mdp: TabularMDP, *, runs: int = 1, rng: np.random.Generator) -> RmaxRun
     return RmaxRuns(**prepared.runs(actions, timesteps, steps), episodes=episodes)
 
 
-@njit(cache=True, parallel=True)
-def _rmax_runs(largest, words, task, actions, steps, episodes):  # type: ignore[no-untyped-def]
+@compiled_parallel
+def _rmax_runs(
+    largest: int, words: Words, task: TaskArrays, actions: Integers, steps: Integers, episodes: Integers
+) -> None:
     for run in prange(len(words)):
         steps[run], episodes[run] = _rmax_run(largest, words[run].copy(), task, actions[run])
 
 
-@njit(cache=True)
-def _rmax_run(largest, words, task, actions):  # type: ignore[no-untyped-def]
+@compiled
+def _rmax_run(largest: int, words: Words, task: TaskArrays, actions: Integers) -> tuple[int, int]:
     """Fill in the actions [T] of the returned policy; steps played, and episodes that met something new."""
-    transitions, codes, units, _, _ = task
+    transitions = task.transitions
     horizon, num_states = len(actions), transitions.shape[0]
     known = np.zeros(transitions.shape, np.bool_)
     states, count = np.empty(num_states, np.int32), 0  # states with a known pair, in the order of their first visits
@@ -72,7 +74,7 @@ def _rmax_run(largest, words, task, actions):  # type: ignore[no-untyped-def]
         state, is_new = 0, False
         actions[:] = -1
         for time in range(horizon):
-            action = _greedy(words, time, state, largest, transitions, codes, units, known, values)
+            action = _greedy(words, time, state, largest, task, known, values)
             actions[time] = action
             steps += 1
             if not known[state, action]:
@@ -82,44 +84,44 @@ def _rmax_run(largest, words, task, actions):  # type: ignore[no-untyped-def]
                     met[state] = True
                     states[count] = state
                     count += 1
-                _plan(time + 1, largest, states[:count], transitions, codes, units, known, values)
+                _plan(time + 1, largest, states[:count], task, known, values)
             state = transitions[state, action]
             if state < 0:
                 break
         if not is_new:
             return steps, episodes
         episodes += 1
-        _plan(0, largest, states[:count], transitions, codes, units, known, values)
+        _plan(0, largest, states[:count], task, known, values)
 
 
-@njit(cache=True)
-def _plan(first, largest, states, transitions, codes, units, known, values):  # type: ignore[no-untyped-def]
+@compiled
+def _plan(first: int, largest: int, states: Integers, task: TaskArrays, known: Flags, values: Integers) -> None:
     """Value iteration on the model for times `first` and later."""
     for time in range(len(values) - 2, first - 1, -1):
         for state in states:
             best, is_first = 0, True
-            for action in range(transitions.shape[1]):
-                value = _value(time, state, action, largest, transitions, codes, units, known, values)
+            for action in range(task.transitions.shape[1]):
+                value = _value(time, state, action, largest, task, known, values)
                 if is_first or value > best:
                     best, is_first = value, False
             values[time, state] = best
 
 
-@njit(cache=True)
-def _value(time, state, action, largest, transitions, codes, units, known, values):  # type: ignore[no-untyped-def]
+@compiled
+def _value(time: int, state: int, action: int, largest: int, task: TaskArrays, known: Flags, values: Integers) -> int:
     """Q of the model."""
     if not known[state, action]:
         return (len(values) - 1 - time) * largest
-    value = units[codes[state, action]]
-    successor = transitions[state, action]
+    value: int = task.units[task.codes[state, action]]
+    successor = task.transitions[state, action]
     return value + values[time + 1, successor] if successor >= 0 else value
 
 
-@njit(cache=True)
-def _greedy(words, time, state, largest, transitions, codes, units, known, values):  # type: ignore[no-untyped-def]
+@compiled
+def _greedy(words: Words, time: int, state: int, largest: int, task: TaskArrays, known: Flags, values: Integers) -> int:
     best, ties, chosen = 0, 0, 0
-    for action in range(transitions.shape[1]):
-        value = _value(time, state, action, largest, transitions, codes, units, known, values)
+    for action in range(task.transitions.shape[1]):
+        value = _value(time, state, action, largest, task, known, values)
         is_better, best, ties = compared(words, value, best, ties)
         if is_better:
             chosen = action

@@ -70,21 +70,17 @@ class Runs:
 
 @dataclass(frozen=True)
 class PreparedTable:
-    """A table and an exploration policy as the kernels read them; see `kernels` for the arrays."""
+    """A table and an exploration policy as the kernels read them."""
 
     mdp: TabularMDP
     policy: ExplorationPolicy
     unit: Fraction
     optimal_units: int
-    arrays: tuple[NDArray[Any], ...]  # transitions, codes, units, distances, probabilities
-
-    @property
-    def units(self) -> NDArray[np.int64]:
-        return self.arrays[2]
+    arrays: kernels.TaskArrays
 
     def check_sum(self, num_episodes: int) -> None:
         """Refuse sums of returns that do not fit in 64 bits."""
-        if int(np.abs(self.units).max()) * self.mdp.horizon * num_episodes > _MAX_SUM:
+        if int(np.abs(self.arrays.units).max()) * self.mdp.horizon * num_episodes > _MAX_SUM:
             raise InvalidSettingError(f"the sum of {num_episodes:,} returns may not fit in 64 bits")
 
     def played(
@@ -99,8 +95,7 @@ class PreparedTable:
     def runs(self, actions: NDArray[np.int32], timesteps: int, steps_played: NDArray[np.int64]) -> dict[str, Any]:
         """The fields of a `Runs`: the actions [N, T] played on the table. Every algorithm is judged here alone."""
         returns = np.empty(len(actions), np.int64)
-        transitions, codes, units, _, _ = self.arrays
-        kernels.play_all(actions, transitions, codes, units, returns)
+        kernels.play_all(actions, self.arrays.transitions, self.arrays.codes, self.arrays.units, returns)
         return {
             "actions": actions,
             "return_units": returns,
@@ -128,7 +123,7 @@ def task(mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | None = None) -
     distances = np.full(mdp.num_states, kernels.NO_REWARD, np.int32)
     while kernels.shorten_distances(mdp.transitions, mdp.reward_codes, units, distances):
         pass
-    arrays = (mdp.transitions, mdp.reward_codes, units, distances, probabilities)
+    arrays = kernels.TaskArrays(mdp.transitions, mdp.reward_codes, units, distances, probabilities)
     actions = _optimal_actions(mdp)
     optimal = np.empty(1, np.int64)
     kernels.play_all(actions, mdp.transitions, mdp.reward_codes, units, optimal)

@@ -15,18 +15,14 @@ the upper bounds of its binomial method, which then can lie below the true chanc
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from efhorizon.bounds.appendix_c.failure_bound import FailureBound
+from efhorizon.bounds.appendix_c.failure_bound import FailureBound, Solution
 from efhorizon.gorp.decisions import TooManySequencesError, choices
-from efhorizon.planning.policies import ExplorationPolicy
-from efhorizon.planning.policies import exploration_policy as checked_policy
-from efhorizon.planning.returns import return_moments
-from efhorizon.planning.timeline import Timeline
+from efhorizon.gorp.least_m import Attempt, LeastM, geometric_mean, halfway
+from efhorizon.planning.problem import Problem
 
 MAX_M = 10**100
 METHODS = ("binomial", "Berry-Esseen", "Bernstein", "Bennett")
@@ -41,45 +37,36 @@ class AppendixCBound:
     """An upper bound on m_k, the failure bound there, and the time and state that contribute most to it."""
 
     k: int
-    m: int | None  # None where no m up to 10^100 is certified; `reason` says why
-    failure_bound: float | None  # at m, or at 10^100
-    method: str | None  # at the witness
-    methods: dict[str, int]  # in how many choices each method was the best
-    witness_time: int | None
-    witness_state: int | None
-    reason: str | None
+    m: int | None = None  # None where no m up to 10^100 is certified; `reason` says why
+    failure_bound: float | None = None  # at m, or at 10^100
+    method: str | None = None  # at the witness
+    methods: dict[str, int] = field(default_factory=dict)  # in how many choices each method was the best
+    witness_time: int | None = None
+    witness_state: int | None = None
+    reason: str | None = None
 
 
-def appendix_c_bound(
-    timeline: Timeline,
-    k: int,
-    *,
-    exploration_policy: ArrayLike | ExplorationPolicy | None = None,
-    gamma: float = 1.0,
-    sufficient_m: int | None = None,
-) -> AppendixCBound:
+def appendix_c_bound(problem: Problem, k: int, *, sufficient_m: int | None = None) -> AppendixCBound:
     """The least m found, up to 10^100, at which GORP(k, m) provably fails with probability below 1/2.
 
     Binary search on a logarithmic scale: the least m exactly below 10,000, to a relative precision of 1e-4 above. Where
-    grids of distribution functions would take too long, Bennett's inequality alone serves. Where the exact laws have
-    shown an m to suffice, the search starts there, and is left out if grids would take long: it has nothing to win.
+    grids of distribution functions would take too long, Bennett's inequality alone serves. Where exact distributions
+    have shown an m to suffice, the search starts there, and is left out if grids would take long: it has nothing to
+    win.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
-    explorer = checked_policy(timeline.mdp, exploration_policy)
     try:
-        options = choices(timeline, k, gamma=gamma)
+        options = choices(problem, k)
     except TooManySequencesError as error:
-        return AppendixCBound(k, None, None, None, {}, None, None, str(error))
-    moments = return_moments(timeline, options.group_ends, explorer, gamma=gamma)
-    problem = FailureBound(options, moments)
-    if sufficient_m is not None and problem.grid_work > MAX_GRID_WORK_BESIDE_EXACT:
-        reason = f"left out: m = {sufficient_m} suffices by exact laws, and {problem.grid_work:,} grids would take long"
-        return AppendixCBound(k, None, None, None, {}, None, None, reason)
-    if problem.grid_work > MAX_GRID_WORK:
-        problem = problem.without_grids()
-    m = least_certified(problem, from_m=sufficient_m or 1)
-    solution = problem(MAX_M if m is None else m)
+        return AppendixCBound(k, reason=str(error))
+    bound = FailureBound(options, problem.return_moments(options.group_ends))
+    if sufficient_m is not None and bound.grid_work > MAX_GRID_WORK_BESIDE_EXACT:
+        reason = f"left out: m = {sufficient_m} suffices by exact laws, and {bound.grid_work:,} grids would take long"
+        return AppendixCBound(k, reason=reason)
+    if bound.grid_work > MAX_GRID_WORK:
+        bound = bound.without_grids()
+    m, solution = least_certified(bound, from_m=sufficient_m or 1)
     worst = int(solution.contributions.argmax())
     time, state = options.place(worst)
     counts = np.bincount(solution.methods, minlength=len(METHODS))
@@ -95,18 +82,24 @@ def appendix_c_bound(
     )
 
 
-def least_certified(problem: FailureBound, from_m: int = 1) -> int | None:
-    """Squares upward from `from_m` until one is certified, then bisection of the logarithm, and of m once close."""
-    if problem(MAX_M).failure > _THRESHOLD:
-        return None
-    failing, m = from_m - 1, from_m
-    while m < MAX_M and problem(m).failure > _THRESHOLD:
-        failing, m = m, min(max(2 * m, m * m), MAX_M)
-    while m - failing > max(1, int(RELATIVE_PRECISION * failing)):
-        middle = (m + failing) // 2 if m < 2 * failing else math.isqrt(m * failing)
-        middle = max(middle, failing + 1)
-        if problem(middle).failure <= _THRESHOLD:
-            m = middle
-        else:
-            failing = middle
-    return m
+def least_certified(bound: FailureBound, from_m: int = 1) -> tuple[int | None, Solution]:
+    """The least m from `from_m` on that is certified, and the solution there; or None and that at 10^100.
+
+    Squares upward until one is certified, then bisection of the logarithm, and of m once close.
+    """
+
+    def attempt(m: int) -> Attempt[Solution]:
+        solution = bound(m)
+        return Attempt(solution.failure <= _THRESHOLD, solution)
+
+    largest = attempt(MAX_M)
+    if not largest.suffices:
+        return None, largest.evidence
+    search = LeastM(attempt, failing=from_m - 1)
+    search.grow(lambda m: from_m if m < from_m else max(2 * m, m * m), MAX_M)
+    search.narrow(
+        lambda failing, m: m - failing <= max(1, int(RELATIVE_PRECISION * failing)),
+        middle=lambda failing, m: halfway(failing, m) if m < 2 * failing else geometric_mean(failing, m),
+    )
+    assert search.found is not None
+    return search.m, search.found.evidence

@@ -14,32 +14,60 @@ ones). All bounds hold however ties are broken.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
 
 from efhorizon.bounds.appendix_c.methods import UNUSED, bennett, binomial, distribution
 from efhorizon.bounds.appendix_c.tails import ABOVE, LOW, OPTIMAL_COUNT, SPAN, difference_exponent
+from efhorizon.compiled import Flags, Floats, Integers, compiled, compiled_parallel, prange
+from efhorizon.gorp.decisions import Arms
 
 BINOMIAL, BERRY_ESSEEN, BERNSTEIN, BENNETT = range(4)
 NUM_METHODS = 4
 MAX_BINOMIAL_M = 1e6
 MAX_GRID_M = 1e12  # beyond, distribution functions are steps, and Bennett's inequality is as good
 DECIDED = 1e-9  # chance of all actions but one below which no other method is tried
-MAX_GRID_GROUPS = 100  # distribution functions are integrated for so many groups; the paper: so many sequences
 
 
-@njit(cache=True, parallel=True)
-def method_bounds(  # type: ignore[no-untyped-def]
-    m, relative_error, uniform_ties, begin, end, group_starts, groups, two_point,
-    arm_starts, arm_groups, arm_actions, arm_counts,
-    tail_levels, normal_points, max_grid_groups, lower, upper, cap,
-):  # fmt: skip
-    """lower, upper [choices, methods, A], cap [choices, methods], UNUSED where a method does not apply."""
+class Groups(NamedTuple):
+    """The returns of each group of sequences."""
+
+    rows: Floats  # [G, columns], see `tails.py`
+    two_point: Flags  # [G], whether only two returns occur
+    relative_error: float
+    uniform_ties: bool
+
+
+class Grid(NamedTuple):
+    """Where distribution functions are evaluated."""
+
+    tail_levels: Floats
+    normal_points: Floats
+    max_groups: int  # of a choice; where there are more, no distribution function is integrated
+
+
+class ChanceBounds(NamedTuple):
+    """Bounds on the chance of each action by each method, for some choices."""
+
+    lower: Floats  # [choices, methods, A]
+    upper: Floats  # [choices, methods, A]
+    cap: Floats  # [choices, methods], UNUSED where a method does not apply
+
+
+@compiled_parallel
+def method_bounds(m: float, begin: int, end: int, arms: Arms, groups: Groups, grid: Grid, out: ChanceBounds) -> None:
+    """The bounds of the choices begin .. end - 1."""
+    group_starts, arm_starts, arm_groups, arm_actions, arm_counts = arms
+    rows, two_point, relative_error, uniform_ties = groups
+    tail_levels, normal_points, max_grid_groups = grid
+    lower = out.lower
+    upper = out.upper
+    cap = out.cap
     for row in prange(end - begin):
         choice = begin + row
         first, last = group_starts[choice], group_starts[choice + 1]
-        own = groups[first:last]
+        own = rows[first:last]
         num_groups = last - first
         p_low = np.empty(num_groups)
         p_high = np.empty(num_groups)
@@ -68,8 +96,8 @@ def method_bounds(  # type: ignore[no-untyped-def]
                 decided = upper[row, method].sum() - upper[row, method].max() < DECIDED
 
 
-@njit(cache=True)
-def _all_two_valued(groups, two_point):  # type: ignore[no-untyped-def]
+@compiled
+def _all_two_valued(groups: Floats, two_point: Flags) -> bool:
     """Whether all returns of all groups are 0 or one other number."""
     top = 0.0
     for i in range(len(groups)):
@@ -81,9 +109,12 @@ def _all_two_valued(groups, two_point):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True)
-def failure_recursion(begin, following, lower, upper, cap, failure, used, chances):  # type: ignore[no-untyped-def]
+@compiled
+def failure_recursion(
+    begin: int, following: Integers, bounds: ChanceBounds, failure: Floats, used: Integers, chances: Floats
+) -> None:
     """The best of the methods for each choice, from the last to the first; row 0 of the bounds is choice `begin`."""
+    lower, upper, cap = bounds
     num_actions = following.shape[1]
     trial = np.empty(num_actions)
     for row in range(len(lower) - 1, -1, -1):
@@ -91,7 +122,7 @@ def failure_recursion(begin, following, lower, upper, cap, failure, used, chance
         failure[choice] = np.inf
         for method in range(NUM_METHODS):
             if cap[row, method] != UNUSED:
-                value = _knapsack(
+                value = knapsack(
                     following[choice], lower[row, method], upper[row, method], cap[row, method], failure, trial
                 )
                 if value < failure[choice]:
@@ -100,8 +131,8 @@ def failure_recursion(begin, following, lower, upper, cap, failure, used, chance
                     chances[choice] = trial
 
 
-@njit(cache=True)
-def _knapsack(following, lower, upper, cap, failure, chances):  # type: ignore[no-untyped-def]
+@compiled
+def knapsack(following: Integers, lower: Floats, upper: Floats, cap: float, failure: Floats, chances: Floats) -> float:
     """max sum f p over lower <= p <= upper, sum p = 1, with at most `cap` on the actions that are not optimal."""
     num_actions = len(following)
     left, value, others, worst = 1.0, 0.0, 0.0, -1
@@ -143,8 +174,8 @@ def _knapsack(following, lower, upper, cap, failure, chances):  # type: ignore[n
     return min(1.0, value)
 
 
-@njit(cache=True)
-def success_limits(m, following, group_starts, groups, out):  # type: ignore[no-untyped-def]
+@compiled
+def success_limits(m: float, following: Integers, group_starts: Integers, groups: Floats, out: Floats) -> None:
     """Bounds on the success from each choice on that only fall as m grows.
 
     An optimal action is chosen only if one of its sequences does at least as well as the best group without any: each

@@ -24,11 +24,12 @@ from efhorizon.bounds.appendix_c.tails import (
 )
 from efhorizon.gorp.backward import failing_chances
 from efhorizon.gorp.decisions import Choices, equal_rows, merged
-from efhorizon.gorp.threads import threads_if
-from efhorizon.planning.returns import ReturnMoments
+from efhorizon.planning.moments import ReturnMoments
 from efhorizon.planning.rewards import ROUNDING
+from efhorizon.planning.threads import threads_if
 
-_N = 100  # quantiles of a law in the grid, as in the paper
+_N = 100  # quantiles of a distribution in the grid, as in the paper
+MAX_GRID_GROUPS = 100  # distribution functions are integrated for so many groups; the paper: so many sequences
 _ROWS_A_BLOCK = 1 << 15
 _PARALLEL_FROM = 256  # choices
 
@@ -54,62 +55,56 @@ class FailureBound:
         rows = _groups(options, moments)
         two_point = moments.two_point & options.scale.exact
         self._options, kept = merged(options, equal_rows([*rows.T, two_point.astype(np.int8)]))
-        self._groups = _with_counts(self._options, rows[kept])
-        self._two_point = two_point[kept]
-        self._relative_error = moments.relative_error
-        self._uniform_ties = uniform_ties
-        self._with_grids = True
+        counted = _with_counts(self._options, rows[kept])
+        self._groups = kernels.Groups(counted, two_point[kept], moments.relative_error, uniform_ties)
+        self._grid = kernels.Grid(_TAIL_LEVELS, _NORMAL_POINTS, MAX_GRID_GROUPS)
 
     @property
     def grid_work(self) -> int:
         """Groups whose distribution functions are integrated over grids: what takes the time."""
         choice_of = np.repeat(np.arange(self._options.num_choices), np.diff(self._options.group_starts))
         needs_grid = np.zeros(self._options.num_choices, np.bool_)
-        needs_grid[choice_of[~self._two_point]] = True
+        needs_grid[choice_of[~self._groups.two_point]] = True
         return int(needs_grid[choice_of].sum())
 
     def without_grids(self) -> FailureBound:
         """The same with Bennett's inequality instead of Berry-Esseen and Bernstein grids: weaker, far quicker."""
         result = copy(self)
-        result._with_grids = False
+        result._grid = self._grid._replace(max_groups=0)
         return result
 
     def __call__(self, m: float) -> Solution:
-        options, m = self._options, float(m)
+        options = self._options
         num_choices, num_actions = options.following.shape
         failure, contributions = np.zeros((2, num_choices))
         chances = np.zeros((num_choices, num_actions))
         used = np.zeros(num_choices, np.int64)
-        rows = min(num_choices, _ROWS_A_BLOCK)
-        lower, upper = np.empty((2, rows, kernels.NUM_METHODS, num_actions))
-        cap = np.empty((rows, kernels.NUM_METHODS))
-        for end in range(num_choices, 0, -rows):
-            begin = max(0, end - rows)
-            part = slice(end - begin)
-            with threads_if(num_choices >= _PARALLEL_FROM):
-                kernels.method_bounds(
-                    m, self._relative_error, self._uniform_ties, begin, end,
-                    options.group_starts, self._groups, self._two_point,
-                    options.arm_starts, options.arm_groups, options.arm_actions, options.arm_counts,
-                    _TAIL_LEVELS, _NORMAL_POINTS, kernels.MAX_GRID_GROUPS if self._with_grids else 0,
-                    lower, upper, cap,
-                )  # fmt: skip
-            kernels.failure_recursion(
-                begin, options.following, lower[part], upper[part], cap[part], failure, used, chances
-            )
+        num_rows = min(num_choices, _ROWS_A_BLOCK)
+        for end in range(num_choices, 0, -num_rows):
+            begin = max(0, end - num_rows)
+            bounds = self.chance_bounds(m, begin, end)
+            kernels.failure_recursion(begin, options.following, bounds, failure, used, chances)
         failing_chances(options.following, chances, contributions)
         return Solution(float(failure[0]), used, contributions)
+
+    def chance_bounds(self, m: float, begin: int, end: int) -> kernels.ChanceBounds:
+        """Bounds on the chance of each action, by each method, at the choices begin .. end - 1."""
+        lower, upper = np.empty((2, end - begin, kernels.NUM_METHODS, self._options.following.shape[1]))
+        bounds = kernels.ChanceBounds(lower, upper, np.empty((end - begin, kernels.NUM_METHODS)))
+        with threads_if(self._options.num_choices >= _PARALLEL_FROM):
+            kernels.method_bounds(float(m), begin, end, self._options.arms, self._groups, self._grid, bounds)
+        return bounds
 
     def success_limit(self, m: int) -> float:
         """A bound on the success probability that holds for this m and for every larger one."""
         bounds = np.zeros(self._options.num_choices)
         options = self._options
-        kernels.success_limits(float(m), options.following, options.group_starts, self._groups, bounds)
+        kernels.success_limits(float(m), options.following, options.group_starts, self._groups.rows, bounds)
         return float(bounds[0])
 
 
 def _groups(options: Choices, moments: ReturnMoments) -> NDArray[np.float64]:
-    """The rows that `_tails.py` describes [G, columns]."""
+    """The rows that `tails.py` describes [G, columns]."""
     prefixes = options.group_prefixes
     factor = options.scale.discount**options.num_steps
     lows = prefixes + factor * moments.least

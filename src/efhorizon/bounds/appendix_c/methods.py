@@ -19,7 +19,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from efhorizon.bounds.appendix_c.tails import (
     ABOVE,
@@ -36,19 +35,22 @@ from efhorizon.bounds.appendix_c.tails import (
     reaches,
     stays_within,
 )
-from efhorizon.gorp.backward import NODES, RATES, WEIGHTS, win_at_point
-from efhorizon.gorp.sums import binomial_law
+from efhorizon.compiled import Floats, compiled
+from efhorizon.gorp.sums import binomial_distribution
+from efhorizon.gorp.winning import win_at_point
 
-_WINDOW_EXPONENT = 42.0  # exp(-42) < 1e-18 is left out of a binomial law on each side
+_WINDOW_EXPONENT = 42.0  # exp(-42) < 1e-18 is left out of a binomial distribution on each side
 _ROUNDING = 1e-15
 UNUSED = 2.0  # instead of a bound: the method does not apply
 
 
-@njit(cache=True)
-def binomial(groups, m, relative_error, uniform_ties, p_low, p_high):  # type: ignore[no-untyped-def]
+@compiled
+def binomial(
+    groups: Floats, m: float, relative_error: float, uniform_ties: bool, p_low: Floats, p_high: Floats
+) -> float:
     """All returns are 0 or C: sums over all values of the largest, no grid needed: the two bounds are equalities.
 
-    With uniform ties p_low and p_high are the chance itself (`_choice_exact.py`), up to rounding.
+    With uniform ties p_low and p_high are the chance itself (`gorp/winning.py`), up to rounding.
     """
     num_groups = len(groups)
     top = 0.0
@@ -72,7 +74,7 @@ def binomial(groups, m, relative_error, uniform_ties, p_low, p_high):  # type: i
         slack += groups[i, COUNT] * (m * min(p, q) * relative_error + _ROUNDING * (last - first[i] + 1))
     mass = np.empty(starts[num_groups])
     for i in range(num_groups):
-        binomial_law(m, chances[i], 1.0 - chances[i], first[i], mass[starts[i] : starts[i + 1]])
+        binomial_distribution(m, chances[i], 1.0 - chances[i], first[i], mass[starts[i] : starts[i + 1]])
     below = np.zeros(num_groups)  # P(S < x)
     here = np.zeros(num_groups)  # P(S = x)
     for i in range(num_groups):
@@ -96,7 +98,7 @@ def binomial(groups, m, relative_error, uniform_ties, p_low, p_high):  # type: i
             best_after *= _power(within, optimal)
             rest *= _power(below[i], count - optimal)
         if uniform_ties:
-            win_at_point(num_groups, counts, here, below, NODES, WEIGHTS, RATES, p_low)
+            win_at_point(num_groups, counts, here, below, p_low)
         optimal_wins += (best_after - best_before) * rest
         for i in range(num_groups):
             if here[i] > 0.0 and not uniform_ties:
@@ -114,29 +116,30 @@ def binomial(groups, m, relative_error, uniform_ties, p_low, p_high):  # type: i
     return min(1.0, 1.0 - optimal_wins + slack)
 
 
-@njit(cache=True)
-def _power(x, n):  # type: ignore[no-untyped-def]
+@compiled
+def _power(x: float, n: float) -> float:
     if n == 0.0:
         return 1.0
     return x if n == 1.0 else x**n
 
 
-@njit(cache=True)
-def _others_below(own, groups, below):  # type: ignore[no-untyped-def]
+@compiled
+def _others_below(own: int, groups: Floats, below: Floats) -> float:
     product = 1.0
     for i in range(len(groups)):
         product *= _power(below[i], groups[i, COUNT] - (1.0 if i == own else 0.0))
     return product
 
 
-@njit(cache=True)
-def bennett(groups, m, p_low, p_high):  # type: ignore[no-untyped-def]
+@compiled
+def bennett(groups: Floats, m: float, p_low: Floats, p_high: Floats) -> float:
     """One threshold u: below it the sequences that should lose, above it one that should win.
 
     p_high = 1 - P(own mean < u) P(some mean of the best > u), for the best sequences B and any u; the paper asks that
     all of B exceed u, but one is enough. B: the optimal groups whose mean is above that of all groups with a sequence
     that is not optimal, if there is one; u between the two, best of several. Also P(own mean >= that of the best
-    one), from the law of the difference, as in the proof of Theorem 5.4: so no theorem is better than this method.
+    one), from the distribution of the difference, as in the proof of Theorem 5.4: so no theorem is better than this
+    method.
     """
     best_other, best = -math.inf, -math.inf
     top = 0
@@ -176,8 +179,8 @@ def bennett(groups, m, p_low, p_high):  # type: ignore[no-untyped-def]
     return min(cap, total)
 
 
-@njit(cache=True)
-def _threshold_bound(groups, m, best_other, u, p_high):  # type: ignore[no-untyped-def]
+@compiled
+def _threshold_bound(groups: Floats, m: float, best_other: float, u: float, p_high: Floats) -> float:
     all_within = 1.0  # P(no mean of the best exceeds u)
     for i in range(len(groups)):
         if groups[i, COUNT] == groups[i, OPTIMAL_COUNT] and groups[i, LOW] + groups[i, ABOVE] > best_other:
@@ -192,8 +195,10 @@ def _threshold_bound(groups, m, best_other, u, p_high):  # type: ignore[no-untyp
     return min(1.0, any_reaches + all_within)
 
 
-@njit(cache=True)
-def distribution(groups, m, tail_levels, normal_points, p_low, p_high):  # type: ignore[no-untyped-def]
+@compiled
+def distribution(
+    groups: Floats, m: float, tail_levels: Floats, normal_points: Floats, p_low: Floats, p_high: Floats
+) -> float:
     """Bernstein, or Berry-Esseen with points: distribution functions at the quantiles of the likely winners."""
     num_groups = len(groups)
     errors = np.full(num_groups, 2.0)
@@ -247,17 +252,17 @@ def distribution(groups, m, tail_levels, normal_points, p_low, p_high):  # type:
     return min(1.0, 1.0 - optimal_wins + _ROUNDING * len(grid))
 
 
-@njit(cache=True)
-def _without_one(log_product, zeros, factor):  # type: ignore[no-untyped-def]
+@compiled
+def _without_one(log_product: float, zeros: float, factor: float) -> float:
     """A product of factors without one of them; zeros are counted apart."""
     if factor > 0.0:
         return math.exp(min(0.0, log_product - math.log(factor))) if zeros == 0.0 else 0.0
     return math.exp(min(0.0, log_product)) if zeros == 1.0 else 0.0
 
 
-@njit(cache=True)
-def _grid(groups, m, tail_levels, normal_points):  # type: ignore[no-untyped-def]
-    """Quantiles of the two largest means of each kind, optimal and not, and the place of every law on one point."""
+@compiled
+def _grid(groups: Floats, m: float, tail_levels: Floats, normal_points: Floats) -> Floats:
+    """Quantiles of the two largest means of each kind, optimal and not, and every return that is certain."""
     num_groups = len(groups)
     keys = np.full(4, -1, np.int64)
     for i in range(num_groups):

@@ -1,9 +1,9 @@
 """Bounds on the distribution of the mean of m returns (Appendix C), from their moments only.
 
-A group of sequences with one law is a row of numbers: the least return (counted from the least that any group of the
-same choice can have, in reward units), the largest less the least, the mean less the least, the largest less the
-mean, variance, third absolute moment, a bound on the error of the mean, the number of sequences, and of those that
-begin with an optimal action. Every bound holds for any true mean within that error.
+A group of sequences with one distribution of returns is a row of numbers: the least return (counted from the least
+that any group of the same choice can have, in reward units), the largest less the least, the mean less the least, the
+largest less the mean, variance, third absolute moment, a bound on the error of the mean, the number of sequences, and
+of those that begin with an optimal action. Every bound holds for any true mean within that error.
 
 The paper's formulas hold after these corrections:
 - Bernstein's lower bound of the distribution function at mean + u is 0, not 1, for u <= 0, and the denominator of the
@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from efhorizon.compiled import Floats, compiled
 
 LOW, SPAN, ABOVE, BELOW, VARIANCE, THIRD, SLACK, COUNT, OPTIMAL_COUNT = range(9)
 NUM_COLUMNS = 9
 _SMALL = 1e-3  # below, Bennett's exponent loses digits, and Bernstein's is as good
 
 
-@njit(cache=True)
-def exponent(deviation, variance, bound):  # type: ignore[no-untyped-def]
+@compiled
+def exponent(deviation: float, variance: float, bound: float) -> float:
     """Bennett: P(mean of m >= mu + u) <= exp(-m I), I = V / b^2 h(b u / V), h(x) = (1 + x) log(1 + x) - x.
 
     V is the variance and b the largest deviation upward. I >= u^2 / (2 V + 2 b u / 3), Bernstein's exponent.
@@ -40,32 +40,32 @@ def exponent(deviation, variance, bound):  # type: ignore[no-untyped-def]
     return variance / (bound * bound) * ((1 + x) * math.log1p(x) - x)
 
 
-@njit(cache=True)
-def exceeds(group, u, m):  # type: ignore[no-untyped-def]
+@compiled
+def exceeds(group: Floats, u: float, m: float) -> float:
     """An upper bound of P(mean of m > u)."""
     if u >= group[LOW] + group[SPAN] + group[SLACK]:
         return 0.0
     return math.exp(-m * exponent(u - group[LOW] - group[ABOVE] - group[SLACK], group[VARIANCE], group[BELOW]))
 
 
-@njit(cache=True)
-def reaches(group, u, m):  # type: ignore[no-untyped-def]
+@compiled
+def reaches(group: Floats, u: float, m: float) -> float:
     """An upper bound of P(mean of m >= u)."""
     if u > group[LOW] + group[SPAN] + group[SLACK]:
         return 0.0
     return math.exp(-m * exponent(u - group[LOW] - group[ABOVE] - group[SLACK], group[VARIANCE], group[BELOW]))
 
 
-@njit(cache=True)
-def stays_within(group, u, m):  # type: ignore[no-untyped-def]
+@compiled
+def stays_within(group: Floats, u: float, m: float) -> float:
     """An upper bound of P(mean of m <= u)."""
     if u < group[LOW] - group[SLACK]:
         return 0.0
     return math.exp(-m * exponent(group[LOW] + group[ABOVE] - group[SLACK] - u, group[VARIANCE], group[ABOVE]))
 
 
-@njit(cache=True)
-def difference_exponent(winner, other):  # type: ignore[no-untyped-def]
+@compiled
+def difference_exponent(winner: Floats, other: Floats) -> float:
     """I with P(mean of m of `other` >= mean of m of `winner`) <= exp(-m I); 0 unless the winner's mean is larger."""
     gap = winner[LOW] + winner[ABOVE] - winner[SLACK] - (other[LOW] + other[ABOVE] + other[SLACK])
     return exponent(
@@ -73,25 +73,25 @@ def difference_exponent(winner, other):  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
-def berry_esseen_error(group, m):  # type: ignore[no-untyped-def]
+@compiled
+def berry_esseen_error(group: Floats, m: float) -> float:
     """Shevtsova (2011): |P(mean of m <= u) - Phi| <= min(0.3328 (r + 0.429), 0.33554 (r + 0.415)) / sqrt(m).
 
-    r = E|X - mu|^3 / sigma^3. 0 for a law on one point, whose distribution function is known.
+    r = E|X - mu|^3 / sigma^3. 0 for a distribution on one point, whose distribution function is known.
     """
     if group[VARIANCE] <= 0.0:
         return 0.0
-    ratio = max(group[THIRD] / group[VARIANCE] ** 1.5 * (1 + 1e-9), 1.0)
+    ratio: float = max(group[THIRD] / group[VARIANCE] ** 1.5 * (1 + 1e-9), 1.0)
     return min(0.3328 * (ratio + 0.429), 0.33554 * (ratio + 0.415)) / math.sqrt(m)
 
 
-@njit(cache=True)
-def _normal(z):  # type: ignore[no-untyped-def]
+@compiled
+def _normal(z: float) -> float:
     return 0.5 * math.erfc(-z * 0.7071067811865476)
 
 
-@njit(cache=True)
-def distribution_bounds(group, u, m, normal_error):  # type: ignore[no-untyped-def]
+@compiled
+def distribution_bounds(group: Floats, u: float, m: float, normal_error: float) -> tuple[float, float]:
     """Lower and upper bound of P(mean of m <= u), by Bennett and, where normal_error < 1, also by Berry-Esseen."""
     low = 1.0 - exceeds(group, u, m)
     high = stays_within(group, u, m)

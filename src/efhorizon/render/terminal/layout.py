@@ -13,11 +13,14 @@ Parts = Iterator[RenderableType]  # strings are lines of markup
 
 
 def table(*columns: str, left: int = 1) -> Table:
-    """A table without lines; all columns but the first ones are aligned to the right. Nothing is ever cut off."""
+    """A table without lines; all columns but the first ones, which hold names, are aligned to the right.
+
+    In a narrow terminal cells are folded: nothing is ever cut off.
+    """
     made = Table(box=None, pad_edge=False)
     for place, title in enumerate(columns):
         justify: Literal["left", "right"] = "left" if place < left else "right"
-        made.add_column(title, justify=justify, overflow="fold")
+        made.add_column(title, justify=justify, overflow="fold", no_wrap=place < left)
     return made
 
 

@@ -1,0 +1,61 @@
+"""From arguments to an exit code: parse, run one command, turn errors into one line.
+
+Exit codes: 0 done; 1 an error, said in one line; 2 wrong usage or an unknown name; 3 a budget ended the work early;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from efhorizon.catalog import UnknownNameError
+from efhorizon.commands import _exit
+from efhorizon.commands._exit import UsageError
+from efhorizon.commands._parser import command, parser
+from efhorizon.errors import EfhorizonError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # ×10⁶ where the encoding has no superscripts
+    given = parser()
+    if "_ARGCOMPLETE" in os.environ:
+        import argcomplete
+
+        argcomplete.autocomplete(given)  # answers the shell and exits
+    if not (sys.argv[1:] if arguments is None else arguments):
+        given.print_help()
+        return _exit.USAGE
+    kept = ""
+    try:
+        options = given.parse_args(arguments)
+        chosen = command(options.verb)
+        kept = getattr(chosen, "kept", lambda _: "")(options)
+        code = chosen.run(options)
+        sys.stdout.flush()  # here, where a reader that has gone is no surprise
+        return code
+    except (UsageError, UnknownNameError) as error:
+        return _failed(error, _exit.USAGE)
+    except EfhorizonError as error:
+        return _failed(error, _exit.ERROR)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough, as in `| head`
+        return _exit.DONE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{where}{error.strerror or error}", _exit.ERROR)
+    except MemoryError:
+        return _failed(": ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
+    except KeyboardInterrupt:
+        return _failed(": ".join(filter(None, ("interrupted", kept))), _exit.INTERRUPTED)
+
+
+def _failed(message: object, code: int) -> int:
+    from efhorizon.commands import _terminal
+
+    return _terminal.failed(message, code)
