@@ -59,7 +59,7 @@ def test_an_export_keeps_them_and_the_lists_show_those_not_analyzed(tmp_path: Pa
     assert again.tables == data.tables
     assert len(data.tables) == 3
     page = lists_page(again, all_tables(again, num_resamples=10))
-    section = page.split("## Tables built and not analyzed")[1]
+    section = page.split("## Tables that were built but not analyzed")[1]
     assert "3 tables were built in all, 2 of them verified" in section
     assert "| b | 2 | 2 | 1,234 | 20 | 57 | yes |" in section
     assert "| c | 2 | 2 | " in section
@@ -75,7 +75,7 @@ def test_an_export_keeps_them_and_the_lists_show_those_not_analyzed(tmp_path: Pa
         (("name,horizon", "name,length"), "the columns must be name, horizon"),
         ((",yes,", ",maybe,"), "line 2: is_verified must be yes or no, got 'maybe'"),
         ((",57", ",-57"), "line 2: steps must be a whole number, got '-57'"),
-        (("a,2,", "a,,"), "line 2: name, horizon and num_states must be there"),
+        (("a,2,", "a,,"), "line 2: name, horizon and num_states must not be empty"),
     ],
 )
 def test_a_file_that_is_not_one_is_refused(change: tuple[str, str], message: str, tmp_path: Path) -> None:

@@ -361,5 +361,5 @@ def test_bad_exports_are_one_line(export: Path, tmp_path: Path, capsys: pytest.C
         assert message in error
         assert error.count("\n") == 1
         assert main([*arguments, "--forecast"]) == 2
-        assert "--forecast writes nothing, and --rows writes rows" in capsys.readouterr().err
+        assert "--forecast writes nothing and --rows writes rows" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
