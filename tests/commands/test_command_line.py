@@ -118,7 +118,7 @@ def test_defaults_are_those_of_the_library() -> None:
 def test_the_paper_s_budget_is_written_down_once() -> None:
     written = re.compile(r"\b5_000_000\b|\b5,000,000\b|\b5e6\b")
     found = {str(path.relative_to(SOURCE)) for path in SOURCE.rglob("*.py") if written.search(path.read_text())}
-    assert found == {"agents/deep/protocol.py", "bounds/exact_horizon.py"}  # the latter: lattice points
+    assert found == {"agents/deep/protocol.py", "gorp/exact_success.py"}  # the latter: lattice points
 
 
 def test_every_number_has_a_shared_type() -> None:
