@@ -1,7 +1,7 @@
 """Private kernels of dynamic programming: one step backward or forward in time.
 
 Most work on one layer of a timeline: the pairs start .. stop - 1, all of one time; `best_actions` and
-`best_actions_along` work on the states of a table. One rule finds the best action everywhere: `best_action`.
+`best_actions_along` work on the states of a table. One rule finds the best action everywhere: `_best_action`.
 
 Legend: P pairs, A actions, R distinct rewards. A value is kept in up to three arrays [P]: the number itself, its
 residue modulo the prime of `rewards.py` (length 0 where there is none: integers are exact, and given policies are
@@ -15,7 +15,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from efhorizon.compiled import Flags, Floats, Integers, Numbers, Words, compiled, compiled_parallel, prange
+from efhorizon.compiled import (
+    Flags,
+    Floats,
+    Integers,
+    Numbers,
+    Words,
+    compiled,
+    compiled_parallel,
+    compiled_with,
+    prange,
+)
 from efhorizon.planning.rewards import PRIME
 
 _PRIME: Any = np.uint64(PRIME)
@@ -23,6 +33,7 @@ _ONE: Any = np.uint64(1)
 _LOW_31: Any = np.uint64(2**31 - 1)
 _LOW_30: Any = np.uint64(2**30 - 1)
 _S30, _S31, _S61 = np.uint64(30), np.uint64(31), np.uint64(61)
+_A_BLOCK = 1 << 10  # pairs or states that one thread takes at a time
 _UNDERFLOW = 1e-290  # below, float64 keeps no relative precision over many steps
 
 BELOW, TIED, UNDECIDED = 0, 1, 2  # how a value compares with the largest one
@@ -60,6 +71,8 @@ class Optimum(NamedTuple):
 class Greed(NamedTuple):
     """Where greedy policies go from one layer, and what a sweep measures there; see `greedy_sweep`."""
 
+    start: int  # the first pair of the layer
+    stop: int  # that of the next
     here: Integers  # [layer], pairs that a greedy policy can reach
     following: Integers  # [next layer]
     verdict: Integers  # [layer]
@@ -118,11 +131,15 @@ def _comparison(best: Any, number: Any, rounding: float, known: bool, best_resid
     return UNDECIDED if known and best_residue != residue else TIED
 
 
-@compiled
-def best_action(
+@compiled_with(inline="always")
+def _best_action(
     row: int, successors: Integers, state: int, codes: Integers, units: Numbers, gamma: Any, values: Numbers
 ) -> tuple[Any, int]:
-    """max_a R(s, a) + gamma V(s'), and the lowest action that attains it."""
+    """max_a R(s, a) + gamma V(s'), and the lowest action that attains it.
+
+    Not to be used right inside a parallel loop, where numba fails on it from Python 3.12 on (numba issue 10132): loops
+    over pairs are cut into blocks, which threads share.
+    """
     best, chosen = _number(successors[row, 0], units[codes[state, 0]], gamma, values), 0
     for action in range(1, successors.shape[1]):
         number = _number(successors[row, action], units[codes[state, action]], gamma, values)
@@ -145,13 +162,26 @@ def _tied_action(state: int, table: Table, following: Numbers, best: Any, tie: i
 @compiled
 def best_actions_along(order: Integers, table: Table, ties: Integers, values: Numbers, actions: Integers) -> None:
     """V*(s) and an optimal action of states of which each comes after its successors; time plays no part."""
+    transitions, codes, units = table
     for i in range(len(order)):
         state = order[i]
-        best, chosen = best_action(state, table.transitions, state, table.codes, table.units, 1, values)
-        if len(ties):
-            chosen = _tied_action(state, table, values, best, ties[state])
+        best, chosen = _best_action(state, transitions, state, codes, units, 1, values)
+        values[state] = best
+        actions[state] = _tied_action(state, table, values, best, ties[state]) if len(ties) else chosen
+
+
+@compiled
+def _best_actions(
+    start: int, stop: int, table: Table, ties: Integers, following: Numbers, values: Numbers, actions: Integers
+) -> None:
+    transitions, codes, units = table
+    for state in range(start, stop):
+        best, chosen = _best_action(state, transitions, state, codes, units, 1, following)
         values[state] = best
         actions[state] = chosen
+    if len(ties):
+        for state in range(start, stop):
+            actions[state] = _tied_action(state, table, following, values[state], ties[state])
 
 
 @compiled_parallel
@@ -162,28 +192,30 @@ def best_actions(
 
     Ties go to the lowest action; if `ties` [S] are given, to the first from an action of each state's own.
     """
-    transitions, codes, units = table
-    for state in prange(start, stop):
-        best, chosen = best_action(state, transitions, state, codes, units, 1, following)
-        if len(ties):
-            chosen = _tied_action(state, table, following, best, ties[state])
-        values[state] = best
-        actions[state] = chosen
+    for block in prange(-(-(stop - start) // _A_BLOCK)):
+        begin = start + block * _A_BLOCK
+        _best_actions(begin, min(begin + _A_BLOCK, stop), table, ties, following, values, actions)
 
 
 @compiled_parallel
 def maximise(start: int, stop: int, steps: Steps, values: Parts, relative_error: float, actions: Flags) -> int:
     """V_t(s) = max_a r + gamma V_{t+1}(s'), and which actions attain it. Returns how many ties are undecided."""
+    undecided = 0
+    for block in prange(-(-(stop - start) // _A_BLOCK)):
+        begin = start + block * _A_BLOCK
+        undecided += _maximise(begin, min(begin + _A_BLOCK, stop), steps, values, relative_error, actions)
+    return undecided
+
+
+@compiled
+def _maximise(begin: int, end: int, steps: Steps, values: Parts, relative_error: float, actions: Flags) -> int:
     successors, states, codes = steps
-    _, _, _, units, unit_residues, gamma, gamma_residue = values
-    numbers = values.numbers
-    residues = values.residues
-    magnitudes = values.magnitudes
+    numbers, residues, magnitudes, units, unit_residues, gamma, gamma_residue = values
     known, floor = len(residues) > 0, _UNDERFLOW if relative_error > 0 else 0.0
     undecided = 0
-    for pair in prange(start, stop):
+    for pair in range(begin, end):
         state = states[pair]
-        best, chosen = best_action(pair, successors, state, codes, units, gamma, numbers)
+        best, chosen = _best_action(pair, successors, state, codes, units, gamma, numbers)
         code, successor = codes[state, chosen], successors[pair, chosen]
         best_residue = _residue(successor, unit_residues[code], gamma_residue, residues) if known else _ONE
         best_magnitude = _magnitude(successor, units[code], gamma, magnitudes, best)
@@ -249,23 +281,26 @@ def greedy_sweep(
     optimal. With `by_gap`, 1 stands in the place of Q' V* in both: where rewards are negative, it says nothing about
     the returns.
     """
+    for block in prange(-(-(stop - start) // _A_BLOCK)):
+        begin = start + block * _A_BLOCK
+        end = min(begin + _A_BLOCK, stop)
+        _greedy_sweep(begin, end, steps, values, relative_error, optimal, greed, by_gap)
+
+
+@compiled
+def _greedy_sweep(
+    begin: int, end: int, steps: Steps, values: Parts, relative_error: float, optimal: Optimum, greed: Greed,
+    by_gap: bool,
+) -> None:  # fmt: skip
     successors, states, codes = steps
-    _, _, _, units, unit_residues, gamma, gamma_residue = values
-    numbers = values.numbers
-    residues = values.residues
-    magnitudes = values.magnitudes
+    numbers, residues, magnitudes, units, unit_residues, gamma, gamma_residue = values
     optimal_numbers, optimal_actions, optimal_reached = optimal
-    greedy = greed.here
-    greedy_next = greed.following
-    verdict = greed.verdict
-    hardness = greed.hardness
-    least = greed.least
-    risk = greed.risk
+    start, stop, greedy, greedy_next, verdict, hardness, least, risk = greed
     known, signed, with_gaps = len(residues) > 0, len(magnitudes) > 0, len(hardness) > 0
     floor = _UNDERFLOW if relative_error > 0 else 0.0
-    for pair in prange(start, stop):
+    for pair in range(begin, end):
         place, state = pair - start, states[pair]
-        best, chosen = best_action(pair, successors, state, codes, units, gamma, numbers)
+        best, chosen = _best_action(pair, successors, state, codes, units, gamma, numbers)
         code, successor = codes[state, chosen], successors[pair, chosen]
         best_residue = _residue(successor, unit_residues[code], gamma_residue, residues) if known else _ONE
         best_magnitude = _magnitude(successor, units[code], gamma, magnitudes, best)

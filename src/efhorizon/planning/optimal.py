@@ -2,7 +2,7 @@
 
     V*_t(s) = max_a R(s, a) + gamma V*_{t+1}(f(s, a))         V*_T = 0
 
-In two forms, with one rule for the best action (`_kernels.best_action`). `optimal_values` works on the (time, state)
+In two forms, with one rule for the best action (`_kernels._best_action`). `optimal_values` works on the (time, state)
 pairs that can be reached and finds every optimal action: what all bounds build on. `optimal_plan` works on the states
 of the table, without discount, and keeps one optimal action of each: for tables too large to unroll over time, and for
 a policy to follow. Both count in reward units (integers) where rewards have a unit, so that ties are exact.
@@ -117,9 +117,9 @@ def _induction(
         kernels.best_actions_along(acyclic[0], table, ties, values, actions[0])
         return values[0].item(), actions
     actions = np.zeros((mdp.horizon if keep_actions else 1, mdp.num_states), np.uint8)
-    following = np.zeros_like(values)
+    following, every = np.zeros_like(values), slice(0, mdp.num_states)
     for time in range(mdp.horizon - 1, -1, -1):
         row = actions[time if keep_actions else 0]
-        on_layer(kernels.best_actions, slice(0, mdp.num_states), table, ties, following, values, row)
+        on_layer(kernels.best_actions, every, table, ties, following, values, row)
         values, following = following, values
     return following[0].item(), actions

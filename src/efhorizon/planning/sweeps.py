@@ -94,7 +94,7 @@ def _sweep(
     for time in range(horizon if with_gaps else horizon - k + 1):
         layer, size = timeline.layer(time), int(sizes[time])
         greedy_next = np.zeros(int(sizes[time + 1]), np.uint8)
-        greed = kernels.Greed(greedy, greedy_next, verdict, hardness, least, risk)
+        greed = kernels.Greed(layer.start, layer.stop, greedy, greedy_next, verdict, hardness, least, risk)
         error = relative_error(timeline, values, time)
         following = _Row(k, timeline, optimal, values, time)
         on_layer(kernels.greedy_sweep, layer, steps, parts, error, best, greed, by_gap)
