@@ -18,7 +18,10 @@ _Result = TypeVar("_Result")
 def threads_if(many: bool) -> Iterator[None]:
     """Run parallel kernels with one thread unless there is much to do."""
     num_threads = numba.get_num_threads()
-    numba.set_num_threads(num_threads if many else 1)
+    if many or num_threads == 1:
+        yield
+        return
+    numba.set_num_threads(1)
     try:
         yield
     finally:
