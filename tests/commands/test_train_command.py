@@ -279,7 +279,7 @@ def test_an_unfinished_table_is_refused(
     [
         (["--algo", "ppo", "--settings", "rollout64"], 1, "no setting called 'rollout64'"),
         (["--algo", "ppo", "--settings", "k4"], 1, "no setting called 'k4'"),
-        (["--algo", "gorp", "--settings", "k0"], 1, "no setting called 'k0'; there are: paper (all) k1 k2 k3 k4 ..."),
+        (["--algo", "gorp", "--settings", "k0"], 1, "no setting called 'k0'; choose from: paper (all) k1 k2 k3 k4 ..."),
         (["--algo", "gorp", "--settings", "k100"], 1, "no setting called 'k100'"),
         (["--algo", "dqn", "--seeds", "0"], 2, "--seeds: must be at least 1"),
         (["--algo", "dqn", "--steps", "-5"], 2, "--steps: must be at least 1"),
