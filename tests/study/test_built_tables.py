@@ -60,7 +60,7 @@ def test_an_export_keeps_them_and_the_lists_show_those_not_analyzed(tmp_path: Pa
     assert len(data.tables) == 3
     page = lists_page(again, all_tables(again, num_resamples=10))
     section = page.split("## Tables that were built but not analyzed")[1]
-    assert "3 tables were built in all, 2 of them verified" in section
+    assert "3 tables were built in all. 2 of them were verified" in section
     assert "| b | 2 | 2 | 1,234 | 20 | 57 | yes |" in section
     assert "| c | 2 | 2 | " in section
     assert section.count("not verified") == 1  # the footnote of its dashes
