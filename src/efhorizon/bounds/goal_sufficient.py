@@ -11,7 +11,7 @@ from efhorizon.planning.problem import Problem
 MAX_M = 10**18
 MAX_POINTS = 1_000_000_000  # lattice points of one m: some minutes
 SCAN_POINTS = 400_000_000  # lattice points over which every smaller m is tried: a minute or so
-CHEAP_POINTS = 1_000_000  # of one m: then the search goes on until two neighbouring m are told apart
+CHEAP_POINTS = 1_000_000  # of one m: then the search goes on until two neighbouring m differ
 PRECISION = 1000  # else it ends when m is known to one part in so many
 NOT_TRIED = "not every smaller m was tried"
 
@@ -65,5 +65,5 @@ def _search(greedy: GoalChoices) -> LeastM[Success]:
 
 def _why_not_least(search: LeastM[Success]) -> str | None:
     if search.undecided is not None:
-        return f"the success probability at m = {search.undecided} is too close to 1/2 to be told apart from it"
+        return f"the success probability at m = {search.undecided} is too close to 1/2 to decide"
     return None if search.is_least else NOT_TRIED

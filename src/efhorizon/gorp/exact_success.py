@@ -50,7 +50,7 @@ class ExactSuccess:
         if not success.low < 0.5 <= success.high:
             return success.low >= 0.5
         if self.choices is None or self.returns is None or not affordable(self.choices, self.returns, self._policy, m):
-            raise UndecidedError(f"the success probability at m = {m} is too close to 1/2 to be told apart from it")
+            raise UndecidedError(f"the success probability at m = {m} is too close to 1/2 to decide")
         return success_fraction(self.choices, m) * 2 >= 1
 
     def _all_at_once(self, m: int) -> bool:
