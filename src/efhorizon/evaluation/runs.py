@@ -119,12 +119,18 @@ def _is_of_table(row: Row, fingerprint: str | None) -> bool:
 
 def _one_version(rows: Sequence[Row]) -> dict[int, Row]:
     """The rows of a setting by seed, all made with the same hyperparameters, protocol and code."""
+    if len({_version(row) for row in rows}) == 1 and len({row.seed for row in rows}) == len(rows):
+        return {row.seed: row for row in sorted(rows, key=lambda row: row.seed)}  # nothing to choose from
     versions: dict[str, dict[int, Row]] = defaultdict(dict)
     for row in sorted(rows, key=lambda row: json.dumps(plain(row), sort_keys=True)):
-        made_with = (row.hyperparameters, plain(row.protocol), row.provenance.code or None)
-        versions[json.dumps(made_with, sort_keys=True)].setdefault(row.seed, row)
+        versions[_version(row)].setdefault(row.seed, row)
     best = max(versions, key=lambda version: (*_preference(versions[version]), version))
     return dict(sorted(versions[best].items()))
+
+
+def _version(row: Row) -> str:
+    """What a row was made with."""
+    return json.dumps((row.hyperparameters, plain(row.protocol), row.provenance.code or None), sort_keys=True)
 
 
 def _usual_seeds(settings: Mapping[SettingKey, Mapping[int, Row]]) -> dict[tuple[str, str, float], int]:

@@ -275,7 +275,7 @@ def greedy_sweep(
 
     `here` marks the pairs of this layer that a greedy policy can reach, `following` those of the next. Written for
     each pair of the layer: `verdict`, whether all its greedy actions are optimal; and if there is room for them, where
-    an optimal policy comes by, `hardness`, max Q' V* / gap^2, rounded up, infinite where floats cannot tell the gap
+    an optimal policy passes, `hardness`, max Q' V* / gap^2, rounded up, infinite where floats cannot tell the gap
     from 0, and 0 where there is no gap, and `least`, the smallest Q' of an optimal action; where a greedy policy comes
     by, `risk`, max Q' V* / (max Q' - the largest Q' of an action that is not optimal)^2, 0 where every action is
     optimal. With `by_gap`, 1 stands in the place of Q' V* in both: where rewards are negative, it says nothing about
