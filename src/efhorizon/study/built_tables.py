@@ -12,7 +12,6 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from efhorizon.errors import StoreError
-from efhorizon.io import store
 from efhorizon.io.files import written_aside
 from efhorizon.study.decode import Count, Text, read_text, record_of
 
@@ -93,6 +92,8 @@ class _Header(Struct, frozen=True):
 
 
 def _described(path: Path) -> BuiltTable:
+    from efhorizon.io import store  # with it come compiled kernels, which reading a study does not need
+
     header = record_of(store.header(path), _Header, str(path))
     verification = header.metadata.verification or _Verification()
     return BuiltTable(

@@ -116,7 +116,7 @@ def _run_cells(row: Row) -> _Cells:
     return cells | {name: json.dumps(cells[name]) for name in _JSON_FIELDS} | _curve_cells(curve)
 
 
-def _curve_cells(curve: list[list[float | None]]) -> dict[str, list[float | None]]:
+def _curve_cells(curve: Sequence[Sequence[float | None]]) -> dict[str, list[float | None]]:
     """Points of three numbers (PPO and DQN) or four (GORP), as one list per number."""
     names = _CURVE[:3] if not curve or len(curve[0]) == 3 else (*_CURVE[:2], *_CURVE[3:])
     return {name: [point[place] for point in curve] for place, name in enumerate(names)}
@@ -126,7 +126,7 @@ def _run_of(cells: _Cells, where: str) -> Row:
     lists = [values for name in _CURVE if (values := cells.pop(name)) is not None]
     if len({len(values) for values in lists}) > 1:
         raise StoreError(f"{where}: the columns {', '.join(_CURVE)} are of different lengths")
-    cells["learning_curve"] = [list(point) for point in zip(*lists, strict=True)]
+    cells["learning_curve"] = list(zip(*lists, strict=True))
     for name in _JSON_FIELDS:
         cells[name] = json_object(cells[name] or "", f"{where}: {name}", "an object")
     other = cells.pop(_OTHER)

@@ -85,15 +85,14 @@ class Row(Record, frozen=True):
     # Points. PPO and DQN: timestep, return of the greedy episode, mean return of the training episodes since the last
     # point (None: there was none). GORP: timestep, then median, 10th and 90th percentile over its runs of the expected
     # return of the policy so far.
-    learning_curve: Annotated[list[list[Number | None]], Meta(max_length=MAX_ITEMS)]
+    learning_curve: Annotated[list[tuple[Number | None, ...]], Meta(max_length=MAX_ITEMS)]
     wall_seconds: Number
     hyperparameters: Settings
     protocol: RunProtocol
     provenance: RunProvenance
 
     def __post_init__(self) -> None:
-        lengths = {len(point) for point in self.learning_curve}
-        if not (lengths <= {3} or lengths <= {4}) or not all(map(_is_point, self.learning_curve)):
+        if not _is_curve(self.learning_curve):
             raise ValueError("the points of the learning curve must each be a timestep and two, or three, numbers")
 
     @property
@@ -102,9 +101,14 @@ class Row(Record, frozen=True):
         return float(self.protocol.max_steps)
 
 
-def _is_point(point: list[Number | None]) -> bool:
-    """The mean return of training episodes, last of three numbers, may be missing."""
-    return isinstance(point[0], int) and point[1] is not None and (len(point) == 3 or None not in point)
+def _is_curve(points: list[tuple[Number | None, ...]]) -> bool:
+    """Whole timesteps, then numbers. The mean return of training episodes, last of three, may be missing."""
+    lengths = set(map(len, points))
+    if not points or lengths not in ({3}, {4}):
+        return not points
+    steps, returns, *others = zip(*points, strict=True)
+    required = returns if lengths == {3} else (*returns, *others[0], *others[1])
+    return set(map(type, steps)) == {int} and None not in required
 
 
 class ResultsMarker(Struct, frozen=True):

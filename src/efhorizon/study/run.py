@@ -148,7 +148,7 @@ def _row(task: RunTask, key: RunKey, result: RunResult, optimal_return: float) -
         best_return=result.best_return,
         final_return=result.final_return,
         optimal_return=optimal_return,
-        learning_curve=[list(point) for point in result.curve],
+        learning_curve=list(result.curve),
         wall_seconds=round(result.wall_seconds, 3),
         hyperparameters=key.hyperparameters,
         protocol=key.protocol,
