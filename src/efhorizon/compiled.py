@@ -14,7 +14,10 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit, prange
+from numba.core import config
 from numpy.typing import NDArray
+
+from efhorizon._kernel_cache import cache_folder
 
 __all__ = [
     "Flags",
@@ -34,6 +37,7 @@ Numbers = NDArray[Any]  # int64 where sums of rewards are exact, else float64
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
+_config: Any = config  # numba fills it in as it is imported, so its names are not declared
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -51,6 +55,13 @@ def compiled_with(**options: Any) -> Callable[[_Function], _Function]:
     """The same with other options of numba's `njit`."""
 
     def decorate(function: _Function) -> _Function:
-        return cast(_Function, njit(cache=True, **options)(function))
+        folder, usual = cache_folder(function.__module__), _config.CACHE_DIR
+        if folder is None:
+            return cast(_Function, njit(**options)(function))
+        _config.CACHE_DIR = str(folder)  # numba looks it up once, as it makes the kernel
+        try:
+            return cast(_Function, njit(cache=True, **options)(function))
+        finally:
+            _config.CACHE_DIR = usual
 
     return decorate

@@ -92,7 +92,7 @@ class _Header(Struct, frozen=True):
 
 
 def _described(path: Path) -> BuiltTable:
-    from efhorizon.io import store  # with it come compiled kernels, which reading a study does not need
+    from efhorizon.io import store  # it needs numba; reading a study does not
 
     header = record_of(store.header(path), _Header, str(path))
     verification = header.metadata.verification or _Verification()
