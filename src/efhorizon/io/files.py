@@ -1,4 +1,4 @@
-"""Files that are either complete or not there: write aside, fsync, rename."""
+"""Files that are either complete or not there: write aside, fsync, rename; and reading with a limit."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import ctypes
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from efhorizon.errors import StoreError
 
 _HERE, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and the flag of renameat2, from linux/fs.h
 
@@ -35,6 +38,24 @@ def written_aside(path: Path) -> Iterator[Path]:
     except BaseException:
         _remove(temporary)
         raise
+
+
+def read_bytes(path: Path, what: str, max_bytes: int) -> bytes:
+    """All of a regular file that is not larger than a file of its kind can be; never waits for a pipe or a device."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise StoreError(f"{path}: not {what}: it is not a regular file")
+        if found.st_size > max_bytes:
+            raise StoreError(f"{path}: {found.st_size:,} bytes are too many for {what} (at most {max_bytes:,})")
+        try:
+            return file.read(found.st_size)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def write_json(path: Path, content: Any) -> None:

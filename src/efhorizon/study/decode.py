@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Meta
 
 from efhorizon.errors import StoreError
+from efhorizon.io.files import read_bytes
 
 MAX_FILE_BYTES = 1 << 28
 MAX_ITEMS = 100_000  # of any list in a record
@@ -52,14 +53,9 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read_text(path: Path, what: str, max_bytes: int = MAX_FILE_BYTES) -> str:
     """The text of a file that is not larger than a file of its kind can be."""
     try:
-        size = path.stat().st_size
-        if size > max_bytes:
-            raise StoreError(f"{path}: {size:,} bytes are too many for {what} (at most {max_bytes:,})")
-        return path.read_text(encoding="utf-8-sig")
+        return read_bytes(path, what, max_bytes).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise StoreError(f"{path}: not {what}: it is not text in UTF-8") from None
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def json_object(text: str, where: str, what: str) -> dict[str, Any]:
