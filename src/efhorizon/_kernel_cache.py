@@ -14,7 +14,8 @@ import platform
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -49,47 +50,52 @@ def _folder_of(root: str) -> Path | None:
 
 def _digest(root: str, file: Path) -> str:
     """A hash of everything that the machine code of a package's kernels depends on."""
-    sources = {**_sources("efhorizon", Path(__file__)), **_sources(root, file)}
-    kernels = [name for name, source in sources.items() if _KERNELS in source]
-    digest = hashlib.sha256()
+    sources = _sources("efhorizon", Path(__file__).with_name("__init__.py"))
+    if root != "efhorizon":
+        sources |= _sources(root, file)
     versions = (numba.__version__, llvm.llvm_version_info, platform.python_version(), llvm.get_host_cpu_name())
-    digest.update(repr(versions).encode())
-    for name in sorted(_closure(kernels, sources, re.compile(rf"\b(?:efhorizon|{re.escape(root)})(?:\.\w+)+"))):
+    digest = hashlib.sha256(repr(versions).encode())
+    for name in sorted(_needed(sources, re.compile(rf"(?:efhorizon|{re.escape(root)})(?:\.\w+)+"))):
         digest.update(f"{name}\0{sources[name]}\0".encode())
     return digest.hexdigest()[:16]
 
 
 def _sources(root: str, file: Path) -> dict[str, str]:
     """The text of each module of a package, or of the one module if it is none, by its dotted name."""
-    if file.name != "__init__.py" and root != "efhorizon":
+    if file.name != "__init__.py":
         return {root: file.read_text(encoding="utf-8")}
     found = {}
-    for path in file.parent.rglob("*.py"):
-        parts = (root, *path.relative_to(file.parent).with_suffix("").parts)
-        found[".".join(parts).removesuffix(".__init__")] = path.read_text(encoding="utf-8")
+    for folder, _, names in os.walk(file.parent):
+        place = ".".join([root, *os.path.relpath(folder, file.parent).replace(".", "").split(os.sep)]).rstrip(".")
+        for name in names:
+            if name.endswith(".py"):
+                module = f"{place}.{name.removesuffix('.py')}".removesuffix(".__init__")
+                found[module] = Path(folder, name).read_text(encoding="utf-8")
     return found
 
 
-def _closure(names: Iterable[str], sources: Mapping[str, str], dotted: re.Pattern[str]) -> set[str]:
-    """The modules, all that they name anywhere in their text, and so on; a folder stands for what lies in it."""
+def _needed(sources: Mapping[str, str], dotted: re.Pattern[str]) -> set[str]:
+    """Modules with kernels, all modules that they name anywhere in their text, and so on."""
+    inside: dict[str, set[str]] = defaultdict(set)  # the modules that lie in a folder
+    for name in sources:
+        inside[name.rpartition(".")[0]].add(name)
     found: set[str] = set()
-    waiting = set(names)
+    waiting = {name for name, source in sources.items() if _KERNELS in source}
     while waiting:
         name = waiting.pop()
         found.add(name)
-        mentioned = {module for text in set(dotted.findall(sources[name])) for module in _modules(text, sources)}
-        waiting |= mentioned - found
+        for text in set(dotted.findall(sources[name])):
+            module = _longest_known(text, sources)
+            if "." in module:  # `from efhorizon.suites import atari` names a folder and one of its modules
+                waiting |= ({module} | inside[module]) - found
     return found
 
 
-def _modules(dotted: str, sources: Mapping[str, str]) -> list[str]:
-    """`a.b.c` may be a module, a name in module a.b, or folder a.b with a module that is named in the same line."""
-    while dotted not in sources:
-        dotted, _, last = dotted.rpartition(".")
-        if not last:
-            return []
-    inside = [name for name in sources if name.rpartition(".")[0] == dotted]
-    return [dotted, *inside] if "." in dotted else []
+def _longest_known(dotted: str, sources: Mapping[str, str]) -> str:
+    """The module that a dotted name is, or has at its beginning; empty if there is none."""
+    while dotted and dotted not in sources:
+        dotted = dotted.rpartition(".")[0]
+    return dotted
 
 
 def _prune(place: Path, current: str) -> None:
