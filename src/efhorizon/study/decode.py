@@ -26,9 +26,10 @@ MAX_FILE_BYTES = 1 << 28
 MAX_ITEMS = 100_000  # of any list in a record
 LARGEST_FLOAT = 1.7976931348623157e308  # NaN and infinity are not between its negative and itself
 LARGEST_INTEGER = (1 << 63) - 1
+_LARGEST_EXACT = 1 << 53  # larger integers are not all floats
 
 Finite = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
-Number = Annotated[int, Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)] | Finite
+Number = Annotated[int, Meta(ge=-_LARGEST_EXACT, le=_LARGEST_EXACT)] | Finite
 Count = Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
 LargeNumber = int | Finite  # what bounds say: integers may be larger than any float
