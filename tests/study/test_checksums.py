@@ -250,7 +250,7 @@ def test_files_without_a_list_are_read_unchecked(exported: Path) -> None:
     (exported / "checksums.txt").write_text("")  # lists nothing
     assert same_study(study_data(exported)) == before
     (exported / "checksums.txt").write_text("a4f  summary.csv\n")
-    with pytest.raises(StoreError, match="not a list of checksums: 'a4f  summary.csv'; without it the files in"):
+    with pytest.raises(StoreError, match=r"not a list of checksums: 'a4f  summary\.csv'; without it the files in"):
         study_data(exported)
 
 
