@@ -232,6 +232,7 @@ def test_a_line_of_a_list_of_tables(line: str, message: str, tmp_path: Path) -> 
         ("protocol", json.dumps({"max_steps": HUGE}), "row 0: protocol: max_steps must be a whole number of at most"),
         ("hyperparameters", json.dumps({"a": DEEP}), "row 0: hyperparameters: nested too deeply"),
         ("hyperparameters", "[" * 100_000, "row 0: hyperparameters: not an object"),
+        ("hyperparameters", "[]," * 6_000_000, "row 0: hyperparameters: not an object: 18,000,000 characters are too"),
         ("provenance", '{"code": "a", "code": "b"}', "row 0: provenance: not an object: 'code' comes twice in it"),
         ("other", '{"checksum": "0"}', "row 0: a field that this version of efhorizon does not know: checksum"),
         ("id", "", "row 0: id must be a text of at least 1 character, not ''"),
