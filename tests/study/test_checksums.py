@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -220,6 +221,24 @@ def test_a_damaged_analysis_and_a_damaged_picture_are_made_again(results: Result
     file = results.path / "analyses" / "a.json"
     file.write_bytes(file.read_bytes().replace(b'"num_states": 50', b'"num_states": 51'))
     assert not is_whole(results, "a")
+
+
+def test_a_full_disk_leaves_the_files_as_they_were(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = {path: path.read_bytes() for path in results.path.rglob("*") if path.is_file()}
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for write in (
+        lambda: results.write_pictures({"pictures/a-start.png": b"other", "pictures/new.png": b"new"}),
+        lambda: results.write_analysis(record("a")),
+        lambda: results.append(key(run("a", 7)), run("a", 7)),
+    ):
+        with pytest.raises(OSError, match="No space left"):
+            write()
+    monkeypatch.undo()
+    assert {path: path.read_bytes() for path in results.path.rglob("*") if path.is_file()} == before
 
 
 def test_a_damaged_picture_is_left_out_with_a_line(results: Results, tmp_path: Path) -> None:
