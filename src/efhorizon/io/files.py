@@ -46,10 +46,11 @@ def read_bytes(path: Path, what: str, max_bytes: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         raise StoreError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{path}: not {what}: it is not a regular file")
     with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise StoreError(f"{path}: not {what}: it is not a regular file")
         if found.st_size > max_bytes:
             raise StoreError(f"{path}: {found.st_size:,} bytes are too many for {what} (at most {max_bytes:,})")
         try:
