@@ -17,8 +17,8 @@ from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
+from efhorizon.io.decode import read_text
 from efhorizon.io.files import written_aside
-from efhorizon.study.decode import read_text
 
 FILE = "summary.csv"
 PUBLISHED_COLUMNS = (

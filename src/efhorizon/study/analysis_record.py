@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from efhorizon.bounds.interval import Interval
 from efhorizon.errors import StoreError
-from efhorizon.study.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, json_object, record_of
+from efhorizon.io.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, json_object, record_of
 
 FORMAT: Final = "efhorizon-analysis"
 FORMAT_VERSION: Final = 1

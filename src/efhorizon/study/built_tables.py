@@ -12,8 +12,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from efhorizon.errors import StoreError
+from efhorizon.io.decode import Count, Text, read_text, record_of
 from efhorizon.io.files import written_aside
-from efhorizon.study.decode import Count, Text, read_text, record_of
 
 FILE = "tables.csv"
 _STORE_FILE = "zarr.json"  # in the folder of a table

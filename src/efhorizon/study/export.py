@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.io.decode import json_object, plain, record_of
 from efhorizon.io.files import written_aside
 from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
-from efhorizon.study.decode import json_object, plain, record_of
 from efhorizon.study.records import Row
 from efhorizon.suites.simulator import MissingExtraError
 

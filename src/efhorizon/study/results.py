@@ -26,11 +26,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from efhorizon.errors import StoreError
+from efhorizon.io.decode import json_object, plain, read_text, record_of
 from efhorizon.io.files import write_json, written_aside
 from efhorizon.study import built_tables
 from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
 from efhorizon.study.built_tables import BuiltTable
-from efhorizon.study.decode import json_object, plain, read_text, record_of
 from efhorizon.study.records import FORMAT_VERSION, RESULTS_FORMAT, ResultsMarker, Row, RunKey, StudyRecord
 
 MAX_ANALYSIS_BYTES = 64 << 20  # the largest ones have a few hundred kilobytes
