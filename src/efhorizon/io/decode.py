@@ -23,7 +23,8 @@ MAX_FILE_BYTES = 1 << 28
 MAX_ITEMS = 100_000  # of any list in a record
 _LARGEST_FLOAT = 1.7976931348623157e308  # NaN and infinity are not between its negative and itself
 
-Number = int | Annotated[float, Meta(ge=-_LARGEST_FLOAT, le=_LARGEST_FLOAT)]  # integers may be larger than any float
+Finite = Annotated[float, Meta(ge=-_LARGEST_FLOAT, le=_LARGEST_FLOAT)]
+Number = int | Finite  # integers may be larger than any float
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
 Text = Annotated[str, Meta(min_length=1)]
