@@ -103,9 +103,7 @@ def test_no_flipped_bit_changes_a_table(original: Path, tmp_path: Path, rng: np.
             assert f"delete {folder} and run the same command again" in found
         else:
             assert found == expected[horizon], name
-    assert all(count >= 30 for name, count in refused.items() if name not in (CONFIG, COMMIT))
-    assert refused[CONFIG] == 60  # its bytes are compared
-    assert refused[COMMIT] > 40  # a few flips turn one blank into another
+    assert set(refused.values()) == {60}
 
 
 def test_a_flipped_screen_is_not_stored(original: Path, tmp_path: Path) -> None:
@@ -132,14 +130,13 @@ def test_a_damaged_file_is_not_written_to(original: Path, tmp_path: Path, name: 
 
 def test_older_searches_open_and_get_checksums(original: Path, tmp_path: Path) -> None:
     folder = copied(original, tmp_path / "older")
-    commit = json.loads((folder / COMMIT).read_text())
-    del commit["checksum"], commit["files"][CONFIG]
-    (folder / COMMIT).write_text(json.dumps(commit, indent=1))
+    for name in (CONFIG, COMMIT):
+        content = json.loads((folder / name).read_text())
+        del content["checksum"]
+        (folder / name).write_text(json.dumps(content, indent=1))
     (folder / ".commit.json.4711.tmp").write_text("half a commit of a killed process")
     assert worked(folder) == worked(copied(original, tmp_path / "newer"))
-    commit = json.loads((folder / COMMIT).read_text())
-    assert commit["checksum"]
-    assert CONFIG in commit["files"]
+    assert json.loads((folder / COMMIT).read_text())["checksum"]
     assert sorted(path.name for path in folder.iterdir()) == sorted([*EVERY_FILE, "lock"])
 
 
@@ -195,7 +192,7 @@ def test_damaged_json_is_one_line(
         folder = copied(original, tmp_path / "changed")
         contents = {name: json.loads((folder / name).read_text()) for name in (CONFIG, COMMIT)}
         if not has_checksums:
-            del contents[COMMIT]["checksum"], contents[COMMIT]["files"][CONFIG]
+            del contents[CONFIG]["checksum"], contents[COMMIT]["checksum"]
         change(contents[file])
         for name, content in contents.items():
             (folder / name).write_text(json.dumps(content))
@@ -263,12 +260,12 @@ def test_a_declared_size_that_memory_cannot_hold(original: Path, tmp_path: Path)
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
-    """No file may grow beyond 8 kB, which says what a full disk says: it cannot be written."""
+    """No file may grow beyond 2 kB, which says what a full disk says: it cannot be written."""
     script = (
-        "import resource, sys; from pathlib import Path; from test_search_files import worked\n"
+        "import resource, sys; from pathlib import Path; from test_search_files import worked; from toy_mdps import WalkSimulator\n"
         "from efhorizon.errors import StoreError\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
-        "try: worked(Path(sys.argv[1]), 40)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))\n"
+        "try: worked(Path(sys.argv[1]), 40, WalkSimulator)\n"
         "except StoreError as error: print(error)\n"
     )
     paths = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support"), *sys.path]
@@ -277,9 +274,9 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
     assert "cannot be written (File too large); what was committed is kept" in said
     search = Search(tmp_path / "search")
-    assert 0 < search.num_expanded < 270
+    assert 0 < search.num_expanded < 200
     search.close()
-    assert worked(tmp_path / "search", 40) == worked(tmp_path / "whole", 40)
+    assert worked(tmp_path / "search", 40, WalkSimulator) == worked(tmp_path / "whole", 40, WalkSimulator)
 
 
 def test_a_stored_table_is_what_the_search_found(original: Path, tmp_path: Path) -> None:

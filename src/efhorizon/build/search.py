@@ -41,13 +41,12 @@ from efhorizon.build.search_records import (
     FILES,
     Commit,
     Config,
-    commit_file,
-    config_file,
     damaged,
     read_commit,
     read_config,
 )
 from efhorizon.errors import StoreError
+from efhorizon.io.decode import encoded_record
 
 _BYTES_AN_ENTRY = 16  # of an index
 
@@ -73,7 +72,7 @@ class Search:
             self.close: Callable[[], object] = weakref.finalize(self, stack.pop_all().close)
 
     def _open(self, commit: Commit, stack: ExitStack) -> None:
-        self._use(*read_config(self.folder, commit))
+        self._use(read_config(self.folder, commit))
         self._folder.check_place()  # the two files were read by their path
         self.layer_starts = list(commit.layer_starts)
         self.num_expanded, self.seconds = commit.num_expanded, commit.seconds
@@ -83,17 +82,15 @@ class Search:
 
     def _begin(self, start: Start, stack: ExitStack) -> None:
         config, found = start()
-        content, entry = config_file(config)
-        self._folder.replace(CONFIG, content)
-        self._use(config, entry)
+        self._folder.replace(CONFIG, encoded_record(config))
+        self._use(config)
         self.layer_starts, self.num_expanded, self.seconds = [0, 1], 0, 0.0
         self._files = {name: self._file(stack, name, flags=os.O_CREAT | os.O_TRUNC) for name in FILES}
         self._state_keys, self._screen_keys = KeyIndex(), KeyIndex()
         self._add_found(found)
         self.commit()
 
-    def _use(self, config: Config, entry: tuple[int, int]) -> None:
-        self._config_entry = entry
+    def _use(self, config: Config) -> None:
         self.config, self.num_actions, self.screen_shape = config, config.num_actions, config.screen_shape
         self.state_codec, self.screen_codec = Codec(config.state_dictionary), Codec(config.screen_dictionary)
 
@@ -180,8 +177,8 @@ class Search:
         for file in self._files.values():
             file.flush()
         files = {name: (file.size, file.checksum) for name, file in self._files.items()}
-        files[CONFIG] = self._config_entry
-        self._folder.replace(COMMIT, commit_file(Commit(self.layer_starts, self.num_expanded, self.seconds, files)))
+        commit = Commit(self.layer_starts, self.num_expanded, self.seconds, files)
+        self._folder.replace(COMMIT, encoded_record(commit))
 
     def transitions(self, count: int) -> NDArray[np.int32]:
         """Transitions [count, A] of the first states."""

@@ -1,10 +1,8 @@
-"""The two small files of a search, read and written here only: what is searched, and how much of each file counts."""
+"""The two small files of a search, each with a checksum: what is searched, and how much of each other file counts."""
 
 from __future__ import annotations
 
-import json
 import math
-import zlib
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -12,8 +10,7 @@ from typing import Annotated, Any, TypeVar
 from msgspec import Meta
 
 from efhorizon.errors import StoreError
-from efhorizon.io.checksums import with_checksum, without_checksum
-from efhorizon.io.decode import Count, Positive, Record, json_object, plain, read_text, record_of
+from efhorizon.io.decode import Count, Positive, Record, read_object, record_of
 
 CONFIG, COMMIT = "config.json", "commit.json"
 _WHAT = "the record of a search"
@@ -24,7 +21,7 @@ _OTHER_FILES = ("states", "screen_keys", "screen_index", "screens")
 _BYTES_A_SCREEN = 16  # in its keys and its index
 FILES = (*_BYTES_A_PAIR, *_BYTES_A_STATE, *_OTHER_FILES)
 
-Entry = tuple[Count, Annotated[int, Meta(ge=0, lt=1 << 32)]]  # length and checksum of a file
+Entry = tuple[Count, Annotated[int, Meta(ge=0, lt=1 << 32)]]  # the length of a file and its CRC-32
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 _RecordT = TypeVar("_RecordT", bound=Record)
 
@@ -61,7 +58,7 @@ class Commit(Record, frozen=True):
         return self.files["state_screens"][0] // _BYTES_A_STATE["state_screens"]
 
     def __post_init__(self) -> None:
-        if not set(FILES) <= set(self.files) <= {*FILES, CONFIG}:
+        if set(self.files) != set(FILES):
             raise ValueError(f"the files are {', '.join(sorted(self.files))[:200]}")
         sizes, starts = {name: size for name, (size, _) in self.files.items()}, self.layer_starts
         if not (
@@ -78,34 +75,19 @@ class Commit(Record, frozen=True):
 
 def read_commit(folder: Path) -> Commit | None:
     """The last commit of the search in a folder; None where none was begun."""
-    path = folder / COMMIT
-    if not path.exists():
+    if not (folder / COMMIT).exists():
         return None
-    commit = _decoded(path, _text(path), Commit)
+    commit = _read(folder / COMMIT, Commit)
     return commit if commit.is_begun else None
 
 
-def read_config(folder: Path, commit: Commit) -> tuple[Config, Entry]:
-    """What is searched in a folder, which must fit the commit; and the entry that commits it."""
-    path = folder / CONFIG
-    text = _text(path)
-    config, entry = _decoded(path, text, Config), _entry(text.encode())
-    if commit.files.get(CONFIG, entry) != entry:  # an older commit does not say
-        raise damaged(path, "not what was written")
+def read_config(folder: Path, commit: Commit) -> Config:
+    """What is searched in a folder, which must fit the commit."""
+    config = _read(folder / CONFIG, Config)
     num_pairs = commit.num_expanded * config.num_actions
     if any(commit.files[name][0] != width * num_pairs for name, width in _BYTES_A_PAIR.items()):
         raise damaged(folder / COMMIT, f"the files do not fit {config.num_actions} actions")
-    return config, entry
-
-
-def config_file(config: Config) -> tuple[bytes, Entry]:
-    """The file of a config, and the entry that commits it."""
-    content = json.dumps(plain(config), indent=1).encode()
-    return content, _entry(content)
-
-
-def commit_file(commit: Commit) -> bytes:
-    return json.dumps(with_checksum(plain(commit)), indent=1).encode()
+    return config
 
 
 def damaged(path: Path, what: str) -> StoreError:
@@ -113,19 +95,8 @@ def damaged(path: Path, what: str) -> StoreError:
     return StoreError(f"{path}: {what}; the search is damaged: delete {path.parent} and run the same command again")
 
 
-def _text(path: Path) -> str:
+def _read(path: Path, kind: type[_RecordT]) -> _RecordT:
     try:
-        return read_text(path, _WHAT, _MAX_BYTES)
+        return record_of(read_object(path, _WHAT, _MAX_BYTES), kind, str(path))
     except StoreError as error:
         raise damaged(path, str(error).removeprefix(f"{path}: ")) from None
-
-
-def _decoded(path: Path, text: str, kind: type[_RecordT]) -> _RecordT:
-    try:
-        return record_of(without_checksum(json_object(text, str(path), _WHAT), str(path)), kind, str(path))
-    except StoreError as error:
-        raise damaged(path, str(error).removeprefix(f"{path}: ")) from None
-
-
-def _entry(content: bytes) -> Entry:
-    return len(content), zlib.crc32(content)

@@ -19,6 +19,7 @@ from efhorizon.study.records import Row
 TABLE_BACKEND = "table"
 STARTS = ("exploration_policy", "initial")  # hyperparameters that say what a run started from, by a digest
 SHORTEST_DIGEST = 8  # as in the names of settings
+_MOST_DIGITS = 18  # of a part of a version
 SettingKey = tuple[str, str, str, str]  # MDP, algorithm, backend, setting
 
 
@@ -150,7 +151,7 @@ def _kind(key: SettingKey, rows: Mapping[int, Row]) -> tuple[str, str, float]:
 def _preference(rows: Mapping[int, Row]) -> tuple[float, int, tuple[int, ...], str]:
     row = next(iter(rows.values()))
     version = row.provenance.efhorizon or ""
-    numbers = tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
+    numbers = tuple(int(part[:_MOST_DIGITS]) if part.isdecimal() else 0 for part in version.split("."))
     made = max(row.provenance.made or "" for row in rows.values())
     return row.budget, len(rows), numbers, made
 

@@ -28,9 +28,9 @@ from efhorizon.agents.live.live_run import (
     bad_checkpoint,
     exact_decimal,
     read_checkpoint,
-    write_checkpoint,
 )
 from efhorizon.agents.tabular.runs import InvalidSettingError, check_positive
+from efhorizon.io.decode import write_record
 
 __all__ = ["LiveRun", "Settings", "live_environment", "live_gorp"]
 
@@ -91,11 +91,11 @@ def live_gorp(
             if on_progress is not None:
                 on_progress(state)
             if checkpoint is not None and time.monotonic() - saved > _SECONDS_A_CHECKPOINT:
-                write_checkpoint(state, checkpoint)
+                write_record(checkpoint, state)
                 saved = time.monotonic()
     finally:
         if checkpoint is not None and environment.steps_played > replayed:
-            write_checkpoint(state, checkpoint)
+            write_record(checkpoint, state)
     return state
 
 

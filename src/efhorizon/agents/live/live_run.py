@@ -9,9 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from efhorizon.errors import StoreError
-from efhorizon.io.checksums import with_checksum, without_checksum
-from efhorizon.io.decode import Count, Finite, Positive, Record, Text, json_object, plain, read_text, record_of
-from efhorizon.io.files import write_json
+from efhorizon.io.decode import Count, Finite, Positive, Record, Text, read_object, record_of
 
 FORMAT = "efhorizon-gorp-1"
 _MAX_BYTES = 1 << 26  # a full game of 27,000 steps takes about one megabyte
@@ -71,15 +69,10 @@ def exact_decimal(reward: float) -> Fraction:
     return Fraction(str(np.float32(reward)))
 
 
-def write_checkpoint(run: LiveRun, path: Path) -> None:
-    write_json(path, with_checksum(plain(run)))
-
-
 def read_checkpoint(path: Path, settings: Settings, num_actions: int) -> LiveRun:
     """The run in a file, which must be one with these settings."""
     try:
-        content = json_object(read_text(path, _WHAT, _MAX_BYTES), str(path), _WHAT)
-        run = record_of(without_checksum(content, str(path)), LiveRun, str(path))
+        run = record_of(read_object(path, _WHAT, _MAX_BYTES), LiveRun, str(path))
     except StoreError as error:
         raise bad_checkpoint(path, str(error).removeprefix(f"{path}: ")) from None
     if run.settings != settings or run.num_actions != num_actions:
