@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+from small_searches import worked
 from toy_mdps import WalkSimulator
 
 from efhorizon import EfhorizonError, StoreError
-from efhorizon.build.expand import Expander
-from efhorizon.build.explore import opened_search
 from efhorizon.build.search import Search
 from efhorizon.build.search_records import COMMIT, CONFIG, FILES
 from efhorizon.build.table import table
@@ -26,40 +25,6 @@ from efhorizon.io.tables import load, save
 
 HORIZON = 6
 EVERY_FILE = (CONFIG, COMMIT, *FILES)
-
-
-class LargeWalk(WalkSimulator):
-    """States and screens that are large enough to be compressed."""
-
-    def get_state(self) -> bytes:
-        return super().get_state() + bytes(range(256)) * 3
-
-    def set_state(self, state: bytes) -> None:
-        super().set_state(state[:8])
-
-    def screen(self) -> Any:
-        return np.repeat(super().screen(), 40, axis=0)
-
-
-def worked(folder: Path, horizon: int = HORIZON, simulator: type[WalkSimulator] = LargeWalk) -> dict[str, bytes]:
-    """Search in this process up to a horizon, from whatever is there; every array of the table."""
-    search = opened_search(folder, simulator(7), {"suite": "walk"})
-    try:
-        expander = Expander(simulator(7), search.state_codec, search.screen_codec)
-        while not search.is_closed and search.complete_horizon < horizon:
-            stop = search.batch_stop(search.num_expanded, 3, horizon)
-            search.add(expander.expand(search.packed_states(search.num_expanded, stop)))
-            search.close_layer()
-            search.commit()
-        mdp = table(search, horizon, rule="none")
-        return {
-            "transitions": mdp.transitions.tobytes(),
-            "rewards": mdp.rewards.tobytes(),
-            "screens": np.stack([mdp.screen(state) for state in range(mdp.num_states)]).tobytes(),
-            "states": b"".join(mdp.states[state] for state in range(mdp.num_states)) if mdp.states is not None else b"",
-        }
-    finally:
-        search.close()
 
 
 def copied(original: Path, folder: Path) -> Path:
@@ -262,13 +227,14 @@ def test_a_declared_size_that_memory_cannot_hold(original: Path, tmp_path: Path)
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     """No file may grow beyond 2 kB, which says what a full disk says: it cannot be written."""
     script = (
-        "import resource, sys; from pathlib import Path; from test_search_files import worked; from toy_mdps import WalkSimulator\n"
+        "import resource, sys; from pathlib import Path\n"
+        "from small_searches import worked; from toy_mdps import WalkSimulator\n"
         "from efhorizon.errors import StoreError\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))\n"
         "try: worked(Path(sys.argv[1]), 40, WalkSimulator)\n"
         "except StoreError as error: print(error)\n"
     )
-    paths = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "support"), *sys.path]
+    paths = [str(Path(__file__).parents[1] / "support"), *sys.path]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     command = [sys.executable, "-c", script, str(tmp_path / "search")]
     said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
