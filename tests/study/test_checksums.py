@@ -22,11 +22,11 @@ from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.summary_csv import read_summaries
 from efhorizon.io import checksums
+from efhorizon.io.decode import record_of
 from efhorizon.io.png import encoded_png
 from efhorizon.study import export
 from efhorizon.study.analysis_record import AnyAnalysis, analysis_of
 from efhorizon.study.built_tables import BuiltTable, read_tables
-from efhorizon.study.decode import record_of
 from efhorizon.study.records import PlanRecord, Row, RunKey, StageOutcome, StudyRecord
 from efhorizon.study.results import Results
 

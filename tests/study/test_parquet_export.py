@@ -12,7 +12,7 @@ from evaluation_data import analysis, published_file, results_directory, row, un
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data, write_export
-from efhorizon.study.decode import plain
+from efhorizon.io.decode import plain
 from efhorizon.study.records import Row
 
 pyarrow = pytest.importorskip("pyarrow", exc_type=ImportError)

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from efhorizon.agents.deep.protocol import setting_sample_complexity
+from efhorizon.io.decode import plain
 from efhorizon.study.analysis_record import SEPARATOR
-from efhorizon.study.decode import plain
 from efhorizon.study.records import Row
 
 TABLE_BACKEND = "table"

@@ -19,8 +19,8 @@ from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
 from efhorizon.io.checksums import read_listed
+from efhorizon.io.decode import LARGEST_INTEGER, MAX_TEXT, text_of
 from efhorizon.study.csv_text import encoded_csv, text_of_cell
-from efhorizon.study.decode import LARGEST_INTEGER, MAX_TEXT, text_of
 
 FILE = "summary.csv"
 PUBLISHED_COLUMNS = (

@@ -24,6 +24,7 @@ from efhorizon.bounds.registry import Bound, registered_bounds
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.io.behaviour import is_version, source_digest, version_name
+from efhorizon.io.decode import record_of
 from efhorizon.io.names import is_safe_name
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
@@ -46,7 +47,6 @@ from efhorizon.study.analysis_record import (
     TableFigures,
     is_complete,
 )
-from efhorizon.study.decode import record_of
 from efhorizon.study.results import Results
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from efhorizon.bounds.interval import Interval
 from efhorizon.errors import StoreError
-from efhorizon.study.decode import (
+from efhorizon.io.decode import (
     LARGEST_FLOAT,
     MAX_ITEMS,
     Count,

@@ -13,9 +13,9 @@ from msgspec import Meta, Struct
 
 from efhorizon.errors import StoreError
 from efhorizon.io.checksums import read_listed
+from efhorizon.io.decode import MAX_TEXT, Count, Text, record_of, text_of
 from efhorizon.io.names import is_safe_name
 from efhorizon.study.csv_text import encoded_csv, text_of_cell
-from efhorizon.study.decode import MAX_TEXT, Count, Text, record_of, text_of
 
 FILE = "tables.csv"
 _STORE_FILE = "zarr.json"  # in the folder of a table

@@ -19,8 +19,8 @@ from typing import Any
 
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.checksums import BLANK, check_sealed, read_listed, sealed
+from efhorizon.io.decode import json_object, plain, record_of
 from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
-from efhorizon.study.decode import json_object, plain, record_of
 from efhorizon.study.records import Row
 from efhorizon.suites.simulator import MissingExtraError
 

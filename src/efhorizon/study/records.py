@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from efhorizon.study.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, is_shallow, plain
+from efhorizon.io.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, is_shallow, plain
 from efhorizon.study.sweep import Settings
 
 RESULTS_FORMAT: Final = "efhorizon-results"

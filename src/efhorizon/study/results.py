@@ -29,12 +29,12 @@ from typing import Any
 
 from efhorizon.errors import StoreError
 from efhorizon.io.checksums import write_listed
+from efhorizon.io.decode import read_object, record_of, write_record
 from efhorizon.io.files import read_bytes, written_aside
 from efhorizon.io.names import safe_name
 from efhorizon.study import built_tables
 from efhorizon.study.analysis_record import AnyAnalysis, analysis_of
 from efhorizon.study.built_tables import BuiltTable
-from efhorizon.study.decode import read_object, record_of, write_record
 from efhorizon.study.pictures import Picture, checked_png
 from efhorizon.study.records import FORMAT_VERSION, RESULTS_FORMAT, ResultsMarker, Row, RunKey, StudyRecord
 

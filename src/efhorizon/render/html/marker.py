@@ -6,8 +6,8 @@ from pathlib import Path
 
 from efhorizon._version import __version__
 from efhorizon.errors import StoreError
+from efhorizon.io.decode import read_object
 from efhorizon.io.files import write_json
-from efhorizon.study.decode import read_object
 
 MARKER, FORMAT, FORMAT_VERSION = "report.json", "efhorizon-report", 1
 

@@ -77,9 +77,13 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
 
 def write_record(path: Path, record: msgspec.Struct) -> None:
     """Write a record and its checksum as a file, in one step."""
-    text = json.dumps({**plain(record), _CHECKSUM: BLANK}, indent=1)
     with written_aside(path) as temporary:
-        temporary.write_bytes(sealed(text.encode()))
+        temporary.write_bytes(encoded_record(record))
+
+
+def encoded_record(record: msgspec.Struct) -> bytes:
+    """The content of a file that holds a record and its checksum."""
+    return sealed(json.dumps({**plain(record), _CHECKSUM: BLANK}, indent=1).encode())
 
 
 def text_of(content: bytes, path: Path, what: str) -> str:
