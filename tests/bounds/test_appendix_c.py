@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from gorp_simulation import simulated_success
 from scipy.optimize import linprog
+from scipy.stats import binom
 from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP, load
@@ -18,7 +20,7 @@ from efhorizon.bounds.appendix_c import failure as kernels
 from efhorizon.bounds.appendix_c.bound import appendix_c_bound, least_certified
 from efhorizon.bounds.appendix_c.failure_bound import FailureBound
 from efhorizon.bounds.appendix_c.methods import UNUSED
-from efhorizon.bounds.appendix_c.tails import NUM_COLUMNS, berry_esseen_error, exponent
+from efhorizon.bounds.appendix_c.tails import NUM_COLUMNS, berry_esseen_error, exceeds, exponent, reaches, stays_within
 from efhorizon.bounds.effective_horizon import effective_horizon
 from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.bounds.theorem_horizon import theorem_horizon
@@ -151,6 +153,38 @@ def test_bennett_is_at_least_bernstein() -> None:
         for variance in np.geomspace(1e-12, 0.25, 20):
             bernstein = deviation**2 / (2 * variance + 2 * deviation / 3)
             assert exponent(deviation, variance, 1.0) >= bernstein * (1 - 1e-9)
+
+
+def test_bennett_in_closed_form() -> None:
+    """V / b^2 h(b u / V), and between its first two terms and three of them where x is small; 0 and infinity beside."""
+    for deviation, variance, bound in product((1e-9, 1e-5, 0.01, 0.3, 0.7), (1e-6, 0.02, 0.25), (0.7, 1.0, 3.0)):
+        x, found = bound * deviation / variance, exponent(deviation, variance, bound)
+        if x > 0.01:
+            assert found == pytest.approx(variance / bound**2 * ((1 + x) * math.log(1 + x) - x), rel=1e-9)
+        else:  # h(x) = x^2 / 2 - x^3 / 6 + x^4 / 12 - ...
+            scale = deviation**2 / variance / 2
+            assert scale * (1 - x / 3) * (1 - 1e-12) <= found <= scale * (1 - x / 3 + x * x / 6) * (1 + 1e-12)
+        assert exponent(-deviation, variance, bound) == 0.0
+        assert exponent(deviation, 0.0, bound) == math.inf  # a sum without variance never leaves its mean
+        assert exponent(bound * 1.01, variance, bound) == math.inf  # nor does any go beyond what it can be
+    assert exponent(0.0, 0.25, 1.0) == 0.0
+    assert 0 < exponent(1.0, 0.25, 1.0) < math.inf  # the largest value itself can be met
+
+
+def test_tails_hold_for_coins_and_are_0_outside() -> None:
+    """A mean of 3, 5 or 40 tosses that pay 1 with chance p and else 0, against its binomial distribution."""
+    for p, m in product((0.1, 0.5, 0.8), (3, 5, 40)):
+        coin = np.zeros(NUM_COLUMNS)
+        coin[:6] = 0.0, 1.0, p, 1 - p, p * (1 - p), p * (1 - p) * (p * p + (1 - p) ** 2)
+        for total in range(m + 1):
+            u = total / m
+            assert exceeds(coin, u, m) >= binom.sf(total, m, p) - 1e-12
+            assert reaches(coin, u, m) >= binom.sf(total - 1, m, p) - 1e-12
+            assert stays_within(coin, u, m) >= binom.cdf(total, m, p) - 1e-12
+        assert exceeds(coin, 1.0, m) == reaches(coin, 1.01, m) == stays_within(coin, -0.01, m) == 0.0
+        assert exceeds(coin, p, m) == reaches(coin, p, m) == stays_within(coin, p, m) == 1.0
+        assert reaches(coin, 1.0, m) > 0.0
+        assert stays_within(coin, 0.0, m) > 0.0
 
 
 def test_berry_esseen_of_a_fair_coin() -> None:
