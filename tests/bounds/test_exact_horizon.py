@@ -109,7 +109,8 @@ def test_where_choices_are_too_many_to_keep_appendix_c_is_left_out(monkeypatch: 
     found = effective_horizon(given)
     assert (found.value, found.k, found.m, found.kind) == (expected.value, expected.k, expected.m, expected.kind)
     assert [entry.exact_m for entry in found.by_k] == [entry.exact_m for entry in expected.by_k]
-    assert "would take long" in str(found.by_k[0].upper_reason)
+    num_sequences = int(given.optimal.reached.sum()) * 3
+    assert found.by_k[0].upper_reason == f"left out: {num_sequences:,} action sequences would take long"
 
 
 def test_a_lock_has_a_closed_form() -> None:
@@ -156,6 +157,21 @@ def test_bisection_beyond_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 0)
     bisected = exact_horizon(given, 1)
     assert bisected.m == scanned.m
+
+
+def test_a_rough_search_ends_with_an_m_that_suffices_and_is_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem(sparse_lock(7, 2))
+    exact = exact_horizon(given, 1)
+    assert exact.m is not None
+    for name in ("SCAN_POINTS", "CHEAP_POINTS", "VERIFY_POINTS"):
+        monkeypatch.setattr(f"efhorizon.bounds.exact_horizon.{name}", 0)
+    for precision in (3, 10, 100):
+        monkeypatch.setattr("efhorizon.bounds.exact_horizon.PRECISION", precision)
+        rough = exact_horizon(given, 1)
+        assert rough.m is not None
+        assert exact.m <= rough.m <= exact.m * (1 + 2 / precision) + 1
+        assert rough.success_probability is not None
+        assert rough.success_probability >= 0.5
 
 
 def test_the_least_m_does_not_depend_on_what_is_left_out(
