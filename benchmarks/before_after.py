@@ -5,7 +5,7 @@
 BEFORE and AFTER are checkouts. Both do the same work through the command line, which means the same in both: building
 a table, verifying it, analyzing, GORP, PPO, DQN, evaluating, a report. A warm-up compiles what has to be compiled. Then
 the two take turns, and the best time of each counts: what else the machine does only ever makes it slower. Above 1 the
-new version is faster.
+new version is faster. The last column is the same for processor time, which depends less on what else is running.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 GRIDWORLD, LARGE, GAME, LEVEL = (
     "MiniGrid-Empty-8x8-v0",
@@ -71,11 +73,19 @@ def main() -> None:
         versions = [Version(tree, Path(folder) / name) for tree, name in ((options.before, "a"), (options.after, "b"))]
         for name in options.only:
             before, after = measured(CASES[name], versions, options.turns)
-            ratios[name] = before / after
+            ratios[name] = {"wall": before.wall / after.wall, "processor": before.processor / after.processor}
             if not options.json:
-                print(f"{name:18} {before:7.2f} s {after:7.2f} s   {before / after:.2f}", flush=True)
+                shares = "   ".join(f"{ratio:.2f}" for ratio in ratios[name].values())
+                print(f"{name:18} {before.wall:7.2f} s {after.wall:7.2f} s   {shares}", flush=True)
     if options.json:
         print(json.dumps(ratios, indent=1))
+
+
+class Seconds(NamedTuple):
+    """What a command took."""
+
+    wall: float
+    processor: float  # of the command and its workers
 
 
 class Version:
@@ -89,8 +99,8 @@ class Version:
         for command in SETUP:
             self.run(Case(command))
 
-    def run(self, case: Case) -> float:
-        """Seconds that the command takes."""
+    def run(self, case: Case) -> Seconds:
+        """Run the command, and measure it."""
         for name in case.writes:
             shutil.rmtree(self._folder / name, ignore_errors=True)
         program = "import sys; from importlib import import_module; from importlib.util import find_spec; " + (
@@ -98,19 +108,24 @@ class Version:
             "sys.exit(import_module(place).main())"
         )
         words = [sys.executable, "-c", program, *case.command.split()]
-        began = time.perf_counter()
+        began, used = time.perf_counter(), _processor_seconds()
         done = subprocess.run(words, cwd=self._folder, env=self._environment, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{case.command}: {done.stderr}")
-        return time.perf_counter() - began
+        return Seconds(time.perf_counter() - began, _processor_seconds() - used)
 
 
-def measured(case: Case, versions: list[Version], turns: int) -> tuple[float, float]:
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measured(case: Case, versions: list[Version], turns: int) -> tuple[Seconds, Seconds]:
     """The best seconds of both versions."""
     for version in versions:
         version.run(case)
     times = [[version.run(case) for version in versions] for _ in range(turns)]
-    before, after = (min(column) for column in zip(*times, strict=True))
+    before, after = (Seconds(*map(min, zip(*column, strict=True))) for column in zip(*times, strict=True))
     return before, after
 
 

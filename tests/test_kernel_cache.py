@@ -51,7 +51,7 @@ def run(package: Path, code: str = "print(twice(3), twice.stats.cache_hits)", **
 
 
 def folders(package: Path) -> list[Path]:
-    return sorted((package / "__pycache__").glob("kernels-*"))
+    return sorted((package / "__pycache__/kernels").glob("toy.outer-*"))
 
 
 def test_a_change_in_a_kernel_that_another_one_calls(package: Path) -> None:
@@ -67,11 +67,20 @@ def test_a_change_of_a_constant_from_a_third_module(package: Path) -> None:
     assert run(package) == "66"
 
 
+def test_a_change_of_a_constant_that_is_taken_from_its_module(package: Path) -> None:
+    inner = INNER.format(sign="").replace("from toy.constants import FACTOR", "from toy import constants")
+    (package / "inner.py").write_text(inner.replace("FACTOR", "constants.FACTOR"))
+    assert run(package) == "60"
+    (package / "constants.py").write_text("FACTOR = 11\n")
+    assert run(package) == "66"
+
+
 def test_code_that_did_not_change_is_not_compiled_again(package: Path) -> None:
     hits = "twice(3); print(sum(twice.stats.cache_hits.values()))"
     assert run(package, hits) == "0"
     assert run(package, hits) == "1"
     (package / "unrelated.py").write_text("x = 1\n")
+    (package / "__init__.py").write_text("import toy.unrelated\n")
     assert run(package, hits) == "1"
 
 
@@ -85,7 +94,7 @@ def test_only_the_folders_used_last_are_kept(package: Path) -> None:
 def test_a_package_that_cannot_be_written_to(package: Path, tmp_path: Path) -> None:
     (package / "__pycache__").write_text("a file, so no folder can be made in it")
     assert run(package, HOME=str(tmp_path / "home")) == "60"
-    assert len(list((tmp_path / "home/.cache/efhorizon").glob("kernels-*/toy_*/*.nbi"))) == 2
+    assert len(list((tmp_path / "home/.cache/efhorizon").glob("kernels/toy.*/toy_*/*.nbi"))) == 2
 
 
 def test_without_any_place_nothing_is_kept(package: Path, tmp_path: Path) -> None:

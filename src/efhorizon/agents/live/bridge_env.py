@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from gymnasium.envs.registration import EnvSpec
 
 from efhorizon import catalog
 from efhorizon.suites import registry
@@ -102,9 +103,11 @@ class BridgeEnv(gymnasium.Env[Observation, np.int64]):
 
 
 def register_environments() -> None:
-    """Make every entry known to `gymnasium.make`; no suite is imported before an environment is made."""
+    """Make every entry known to `gymnasium.make`; no suite is imported before an environment is made.
+
+    `gymnasium.register` would compare each of a thousand names with all others, at every start.
+    """
+    place = "efhorizon.agents.live.bridge_env:BridgeEnv"
     for entry in catalog.entries():
         if entry.gym_id not in gymnasium.registry:
-            gymnasium.register(
-                entry.gym_id, entry_point="efhorizon.agents.live.bridge_env:BridgeEnv", kwargs={"name": entry.name}
-            )
+            gymnasium.registry[entry.gym_id] = EnvSpec(entry.gym_id, entry_point=place, kwargs={"name": entry.name})
