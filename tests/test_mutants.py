@@ -111,7 +111,6 @@ def small_tree(tmp_path: Path) -> Path:
         "def test_twice():\n    assert twice(3) == 6\n\n\n"
         "def test_clipped():\n    assert clipped(7) == 5\n"
     )
-    shutil.copytree(ROOT / "tests" / "support", root / "tests" / "support")
     (root / "pyproject.toml").touch()
     return root
 

@@ -12,14 +12,13 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-import behaviour
-from mutants import plugin
 from mutants.operators import Mutant
 
 _COPIED = ("src", "tests", "pyproject.toml")
 _LINKED = ("data", "docs")
 _GRACE = 30.0  # seconds, on top of four times what the tests take
 _COMPILING = 120.0  # seconds on top of that where kernels are compiled again
+_MEMORY = 12 << 20  # kilobytes
 _PASSED, _FAILED, _INTERRUPTED = 0, 1, 2  # exit codes of pytest
 
 
@@ -43,51 +42,44 @@ class Copy:
         for name in _LINKED:
             if not (place / name).exists():
                 (place / name).symlink_to(root / name)
-        self._kernel_places = place / "src" / "efhorizon" / "__pycache__"
 
     def clean_seconds(self, tests: list[str]) -> float:
         """What the tests take without a mutant, once kernels are compiled; they must pass."""
         for _ in range(2):
-            num_files = len(list(self._kernel_places.glob("kernels-*/*/*")))
-            done = self._tested(tests, None, {})
+            before = self._kernel_folders()
+            done = self._tested(tests, None)
             if done.outcome != "survived":
                 raise SystemExit(f"without a mutant, the tests fail already: {done.by}")
-            if len(list(self._kernel_places.glob("kernels-*/*/*"))) == num_files:
+            if self._kernel_folders() == before:
                 break
-        self._kernels = max(self._kernel_places.glob("kernels-*"), key=lambda folder: folder.stat().st_mtime)
         return done.seconds
 
     def trial(self, mutant: Mutant, tests: list[str], clean_seconds: float) -> Trial:
         """Whether the tests notice a mutant."""
         file = self._place / "src" / "efhorizon" / mutant.module
-        source = file.read_bytes()
+        source, folders = file.read_bytes(), self._kernel_folders()
         limit = _GRACE + 4 * clean_seconds + (0 if mutant.in_plain_function else _COMPILING)
-        stale = [] if mutant.in_plain_function else self._importers(mutant.module)
         try:
             file.write_bytes(mutant.applied(source.decode()).encode())
-            variables = {plugin.FOLDER: str(self._kernels), plugin.STALE: os.pathsep.join(stale)}
-            return self._tested(tests, limit, variables)
+            return self._tested(tests, limit)
         finally:
             file.write_bytes(source)
-            for folder in self._kernel_places.glob("kernels-*"):
-                if folder != self._kernels:
-                    shutil.rmtree(folder)
+            for folder in self._kernel_folders() - folders:
+                shutil.rmtree(folder)
 
-    def _importers(self, module: str) -> list[str]:
-        """The module and all that import it, directly or not: their kernels are compiled again."""
-        source, dotted = self._place / "src", "efhorizon." + module.removesuffix(".py").replace("/", ".")
-        modules = behaviour.modules(source).items()
-        return [plugin.stem(path) for name, path in modules if dotted in behaviour.closure(source, name)]
+    def _kernel_folders(self) -> set[Path]:
+        """Where compiled kernels are kept, a folder for each module: a mutant adds those that it changes."""
+        return set((self._place / "src").rglob("__pycache__/kernels/*"))
 
-    def _tested(self, tests: list[str], limit: float | None, variables: dict[str, str]) -> Trial:
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-rfE"]
-        command += ["-p", "mutants.plugin", "-p", "no:cacheprovider", *tests]
-        paths = {"PYTHONPATH": os.pathsep.join(str(self._place / folder) for folder in ("src", "tests/support"))}
+    def _tested(self, tests: list[str], limit: float | None) -> Trial:
+        command = [sys.executable, "-m", "pytest", "-xq", "--tb=no", "-rfE", "-p", "no:cacheprovider", *tests]
+        limited = ["sh", "-c", f'ulimit -v {_MEMORY}; exec "$@"', "sh", *command]  # a mutant may ask for anything
+        variables = {"PYTHONPATH": str(self._place / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         begin = time.monotonic()
         process = subprocess.Popen(
-            command,
+            limited,
             cwd=self._place,
-            env={**os.environ, **paths, **variables, "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
