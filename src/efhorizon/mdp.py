@@ -8,6 +8,7 @@ paper). A state that can be entered only at time `horizon` needs no row: transit
 from __future__ import annotations
 
 import hashlib
+import reprlib
 from collections.abc import Mapping
 from dataclasses import FrozenInstanceError
 from fractions import Fraction
@@ -23,6 +24,7 @@ from efhorizon.errors import InvalidTableError
 
 TERMINAL = -1
 MAX_REWARD_UNITS = 2**40  # sums over any practical horizon still fit in int64
+MAX_HORIZON = 2**17  # the longest episodes of Atari have 108,000 frames; planning takes time and memory for each step
 
 
 class ScreenArray(Protocol):
@@ -85,7 +87,9 @@ class TabularMDP:
         table = _checked_transitions(transitions)
         codes, values = _reward_codes(rewards, table.shape)
         if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
-            raise InvalidTableError(f"horizon must be a positive integer, got {horizon!r}")
+            raise InvalidTableError(f"horizon must be a positive integer, got {reprlib.repr(horizon)}")
+        if horizon > MAX_HORIZON:
+            raise InvalidTableError(f"horizon must be at most {MAX_HORIZON:,}, got {reprlib.repr(int(horizon))}")
         mapping = _checked_screens(screens, screen_mapping, len(table))
         if states is not None and len(states) != len(table):
             raise InvalidTableError(f"there are {len(table)} states but {len(states)} raw states")
@@ -236,10 +240,13 @@ def _reward_codes(
         codes = inverse.reshape(array.shape)
     if codes.shape != shape:
         raise InvalidTableError(f"rewards have shape {codes.shape}, transitions {shape}")
-    if not np.isfinite(values).all():
-        code = int(np.flatnonzero(~np.isfinite(values))[0])
+    outside = np.flatnonzero(~(np.abs(values) <= np.finfo(np.float32).max))
+    if len(outside):
+        code = int(outside[0])
         state, action = (int(i) for i in np.argwhere(codes == code)[0])
-        raise InvalidTableError(f"reward of state {state}, action {action} is {values[code]}, not a finite number")
+        raise InvalidTableError(
+            f"reward of state {state}, action {action} is {values[code]}, not a finite number in float32"
+        )
     return _owned(codes, np.min_scalar_type(len(values) - 1)), _owned(values, np.float64)
 
 

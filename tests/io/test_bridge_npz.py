@@ -94,7 +94,7 @@ def test_horizon_from_the_folder_name_or_the_longest_episode(tmp_path: Path) -> 
         ({"screen_mapping": np.array([0, 9])}, "outside"),
         ({"state_lengths": None}, "must both be"),
         ({"state_lengths": np.array([3, 9], np.uint64)}, "beyond"),
-        ({"states": np.zeros((5, 3), np.uint8)}, "state_lengths must be"),
+        ({"states": np.zeros((5, 3), np.uint8)}, "2 states but 5 raw states"),
         ({"rewards": np.array([[{}, None], [None, None]], object)}, "pickled"),
         ({"states": np.array([[{}], [None]], object)}, "pickled"),
     ],

@@ -66,6 +66,6 @@ class _Pictures:
 
     def _picture(self, number: int) -> NDArray[np.uint8]:
         if self._gridworld is None or self._mdp.states is None:
-            return drawn(np.asarray(self._screens[number]), self._mdp.metadata["screen_format"])
+            return drawn(np.asarray(self._screens[number]), self._mdp.metadata)
         self._gridworld.set_state(self._mdp.states[int(self._states[number])])
         return self._gridworld.picture()

@@ -2,36 +2,49 @@
 there are any, `screens` uint8 [N, H, W, C] with `screen_mapping` int64 [S], and `states` uint8 [S, L] with
 `state_lengths` uint64 [S].
 
-Files may come from anywhere, so nothing is unpickled and every size is checked against the header before memory is
-taken. What the layout has no place for (horizon, provenance) goes into the zip archive's comment, which other readers
-ignore.
+Files may come from anywhere, so nothing is unpickled, and before memory is taken the shapes in all headers are compared
+with each other and with the sizes of the members. What the layout has no place for (horizon, provenance) goes into the
+zip archive's comment, with a checksum; other readers ignore it.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO, Literal
 
 import numpy as np
+import xxhash
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from efhorizon import graph
 from efhorizon.errors import InvalidTableError, StoreError
-from efhorizon.io.files import written_aside
+from efhorizon.io.files import open_regular, written_aside
 from efhorizon.io.machine import available_memory
+from efhorizon.io.metadata import checked_metadata
+from efhorizon.io.shapes import check_shapes
 from efhorizon.mdp import TabularMDP
 
 _BLOCK_BYTES = 1 << 24
 _COMMENT_LIMIT = 65_535  # of a zip archive
-_COMMENT_START = b'{"horizon"'
+_COMMENT_WORDS = (b'"horizon"', b'"metadata"', b'"checksum"')  # a comment with any of them is ours
+_END_START, _END_BYTES = b"PK\5\6", 22  # of the record at the end of a zip archive, before the comment
+_ENCRYPTED = 1  # a flag of zip
 _REQUIRED = ("transitions", "rewards")
 _OPTIONAL = ("screens", "screen_mapping", "states", "state_lengths")
+_LAZY = ("screens", "states")
+# What zipfile and zlib raise for archives that are damaged, encrypted, or compressed in a way that they do not know.
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, EOFError, RuntimeError, OverflowError),
+    *(zipfile.BadZipFile, zlib.error, struct.error),
+)
 
 
 def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> TabularMDP:
@@ -39,32 +52,35 @@ def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> Ta
 
     `published` gives the horizons of environments by name, for files that say neither.
     """
+    if not path.exists():
+        raise StoreError(f"{path}: no such file")
     try:
-        members = {name: _Member(path, name) for name in _member_names(path)}
+        with _opened(path) as (file, archive):
+            members = {name: _Member(path, archive, name) for name in _member_names(archive)}
+            comment = _comment(file, archive)
         for name in _REQUIRED:
             if name not in members:
                 raise InvalidTableError(f"there is no array {name!r}")
-        comment = _comment(path)
-        transitions = members["transitions"].array()
-        rewards = members["rewards"].array()
-        screens, mapping = members.get("screens"), members.get("screen_mapping")
-        states, lengths = members.get("states"), members.get("state_lengths")
-        if (states is None) != (lengths is None):
-            raise InvalidTableError("states and state_lengths must both be there; one of them is missing")
+        check_shapes(members)
+        needed = sum(member.num_bytes for name, member in members.items() if name not in _LAZY)
+        if needed > available_memory():
+            raise InvalidTableError(f"its arrays need {needed:,} bytes of memory, more than is available")
+        default = {"id": path.parent.name} if path.parent.name in published else {}
+        metadata = checked_metadata(comment.get("metadata", default))
+        transitions, rewards = members["transitions"].array(), members["rewards"].array()
+        mapping, states = members.get("screen_mapping"), members.get("states")
         return TabularMDP(
             transitions,
             _shortest_decimals(rewards),
             _horizon(path, transitions, horizon, comment, published),
-            screens=screens,
+            screens=members.get("screens"),
             screen_mapping=None if mapping is None else mapping.array(),
-            states=None if states is None or lengths is None else _PaddedStates(states, lengths.array()),
-            metadata=comment.get("metadata", {"id": path.parent.name} if path.parent.name in published else {}),
+            states=None if states is None else _PaddedStates(states, members["state_lengths"].array()),
+            metadata=metadata,
         )
     except InvalidTableError as error:
         raise InvalidTableError(f"{path}: {error}") from None
-    except FileNotFoundError:
-        raise StoreError(f"{path}: no such file") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, struct.error) as error:
+    except _UNREADABLE as error:
         raise StoreError(f"{path}: not a readable BRIDGE file ({_one_line(error)})") from None
 
 
@@ -91,55 +107,69 @@ def write(mdp: TabularMDP, path: Path) -> Path:
                 npy.write_array_header_2_0(file, header)
                 for block in blocks:
                     file.write(np.ascontiguousarray(block).data)
-        comment = json.dumps({"horizon": mdp.horizon, "metadata": dict(mdp.metadata)}).encode()
-        if len(comment) > _COMMENT_LIMIT:
-            comment = json.dumps({"horizon": mdp.horizon, "metadata": {"id": mdp.metadata.get("id")}}).encode()
-        archive.comment = comment
+        archive.comment = _written_comment(mdp, archive)
     return path
+
+
+def _written_comment(mdp: TabularMDP, archive: zipfile.ZipFile) -> bytes:
+    for metadata in (dict(mdp.metadata), {"id": mdp.metadata.get("id")}):
+        content = json.loads(json.dumps({"horizon": mdp.horizon, "metadata": metadata}))
+        comment = json.dumps({**content, "checksum": _checksum(content, archive)}).encode()
+        if len(comment) <= _COMMENT_LIMIT:
+            break
+    return comment
 
 
 class _Member:
     """One array of the archive: its header is read and checked at once, its data when it is asked for."""
 
-    def __init__(self, path: Path, name: str) -> None:
+    def __init__(self, path: Path, archive: zipfile.ZipFile, name: str) -> None:
         self._path, self._name = path, name
-        with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as file:
-            shape, fortran, dtype = _header(file, name)
-            size = archive.getinfo(f"{name}.npy").file_size - file.tell()
-        self.shape: tuple[int, ...] = shape
-        self.dtype: np.dtype[Any] = dtype
-        self._order = "F" if fortran else "C"
+        info = archive.getinfo(f"{name}.npy")
+        if info.flag_bits & _ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InvalidTableError(f"array {name!r} is encrypted or compressed in a way that numpy does not know")
+        with archive.open(info) as file:
+            self.shape, self._order, self.dtype = _header(file, name)
+            size = info.file_size - file.tell()
+        self.num_bytes = self.dtype.itemsize * int(np.prod(self.shape, dtype=object))
+        self._identity = _identity(info)
         self._data: NDArray[Any] | None = None
-        expected = dtype.itemsize * int(np.prod([int(n) for n in shape], dtype=object))
-        if expected != size:
-            raise InvalidTableError(f"array {name!r} says {expected} bytes but holds {size}")
+        if self.num_bytes != size:
+            raise InvalidTableError(f"array {name!r} says {self.num_bytes} bytes but holds {size}")
 
     def array(self) -> NDArray[Any]:
         if self._data is None:
-            needed = self.dtype.itemsize * int(np.prod(self.shape, dtype=np.int64))
-            if needed > available_memory():
+            if self.num_bytes > available_memory():
                 raise InvalidTableError(
-                    f"array {self._name!r} needs {needed:,} bytes of memory, more than is available"
+                    f"array {self._name!r} needs {self.num_bytes:,} bytes of memory, more than is available"
                 )
-            self._data = self._read(needed)
+            self._data = self._read()
             self._data.flags.writeable = False
         return self._data
 
-    def _read(self, needed: int) -> NDArray[Any]:
-        buffer = np.empty(needed, np.uint8)
+    def _read(self) -> NDArray[Any]:
         try:
-            with zipfile.ZipFile(self._path) as archive, archive.open(f"{self._name}.npy") as file:
-                _header(file, self._name)
-                filled = 0
-                while block := file.read(min(_BLOCK_BYTES, needed - filled)):
-                    buffer[filled : filled + len(block)] = np.frombuffer(block, np.uint8)
-                    filled += len(block)
-                file.read(1)  # at the end of the member its checksum is compared
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            with _opened(self._path) as (_, archive):
+                info = archive.getinfo(f"{self._name}.npy")
+                if _identity(info) != self._identity:
+                    raise StoreError(f"{self._path}: replaced by another file since it was opened; open it again")
+                with archive.open(info) as file:
+                    _header(file, self._name)
+                    buffer = self._content(file)
+        except (InvalidTableError, *_UNREADABLE) as error:
             raise StoreError(f"{self._path}: array {self._name!r} is damaged ({_one_line(error)})") from None
-        if filled != needed:
-            raise StoreError(f"{self._path}: array {self._name!r} is cut short")
-        return buffer.view(self.dtype).reshape(self.shape, order="F" if self._order == "F" else "C")
+        return buffer.view(self.dtype).reshape(self.shape, order=self._order)
+
+    def _content(self, file: IO[bytes]) -> NDArray[np.uint8]:
+        buffer = np.empty(self.num_bytes, np.uint8)
+        filled = 0
+        while block := file.read(min(_BLOCK_BYTES, self.num_bytes - filled)):
+            buffer[filled : filled + len(block)] = np.frombuffer(block, np.uint8)
+            filled += len(block)
+        file.read(1)  # at the end of the member its checksum is compared
+        if filled != self.num_bytes:
+            raise EOFError("it is cut short")
+        return buffer
 
     def __getitem__(self, index: Any, /) -> Any:
         return self.array()[index]
@@ -149,10 +179,6 @@ class _PaddedStates:
     """Raw states from the rows of a padded array."""
 
     def __init__(self, states: _Member, lengths: NDArray[Any]) -> None:
-        if len(states.shape) != 2 or states.dtype != np.uint8:
-            raise InvalidTableError(f"states must be uint8 [S, L], got {states.dtype} {states.shape}")
-        if lengths.shape != states.shape[:1] or lengths.dtype.kind not in "iu":
-            raise InvalidTableError(f"state_lengths must be integers [{states.shape[0]}], got {lengths.shape}")
         if lengths.size and (int(lengths.max()) > states.shape[1] or int(lengths.min()) < 0):
             raise InvalidTableError(f"state_lengths go beyond the {states.shape[1]} columns of states")
         self._states, self._lengths = states, lengths
@@ -165,35 +191,66 @@ class _PaddedStates:
         return row.tobytes()
 
 
-def _member_names(path: Path) -> list[str]:
-    with zipfile.ZipFile(path) as archive:
-        names = {info.filename.removesuffix(".npy") for info in archive.infolist() if info.filename.endswith(".npy")}
-    return [name for name in (*_REQUIRED, *_OPTIONAL) if name in names]
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
+    with open_regular(path, "a BRIDGE file") as file, zipfile.ZipFile(file) as archive:
+        yield file, archive
 
 
-def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    version = npy.read_magic(file)
-    reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-    if reader is None:
-        raise InvalidTableError(f"array {name!r} has an unknown npy version {version}")
-    shape, fortran, dtype = reader(file)
+def _identity(info: zipfile.ZipInfo) -> tuple[str, int, int]:
+    return info.filename, info.file_size, info.CRC
+
+
+def _member_names(archive: zipfile.ZipFile) -> list[str]:
+    names = [info.filename for info in archive.infolist()]
+    if len(names) != len(set(names)):
+        raise InvalidTableError("two members of the archive have the same name")
+    return [name for name in (*_REQUIRED, *_OPTIONAL) if f"{name}.npy" in names]
+
+
+def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
+    try:
+        version = npy.read_magic(file)
+        reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
+        if reader is None:
+            raise InvalidTableError(f"array {name!r} has an unknown npy version {version}")
+        shape, fortran, dtype = reader(file)
+    except (zipfile.BadZipFile, zlib.error, InvalidTableError):
+        raise
+    except Exception as error:  # numpy evaluates the header as Python: any error means that it is none
+        raise InvalidTableError(f"array {name!r} has a damaged header ({_one_line(error)})") from None
     if dtype.hasobject:
         raise InvalidTableError(f"array {name!r} holds pickled objects, which are never loaded")
-    return shape, fortran, dtype
+    if any(type(length) is not int or not 0 <= length < 2**62 for length in shape):
+        raise InvalidTableError(f"array {name!r} cannot have the shape {shape}")
+    return shape, "F" if fortran else "C", dtype
 
 
-def _comment(path: Path) -> dict[str, Any]:
-    with zipfile.ZipFile(path) as archive:
-        text = archive.comment
+def _comment(file: BinaryIO, archive: zipfile.ZipFile) -> dict[str, Any]:
+    """What the archive's comment says; nothing if another tool has written it."""
+    text = archive.comment
+    file.seek(-min(_END_BYTES + len(text), file.seek(0, os.SEEK_END)), os.SEEK_END)
+    end = file.read(_END_BYTES)
+    if not end.startswith(_END_START) or int.from_bytes(end[-2:], "little") != len(text):
+        raise InvalidTableError("the end of the file is missing")
     try:
-        comment = json.loads(text) if text else {}
+        content = json.loads(text) if text else {}
     except (ValueError, RecursionError):
-        if text.startswith(_COMMENT_START):  # ours, and not all of it
-            raise InvalidTableError("the end of the file is missing") from None
-        return {}  # another tool's
-    if not isinstance(comment, dict) or not isinstance(comment.get("metadata", {}), Mapping):
+        if any(word in text for word in _COMMENT_WORDS):  # ours
+            raise InvalidTableError("the comment of the archive is damaged") from None
         return {}
-    return comment
+    if not isinstance(content, dict) or not content.keys() & {"horizon", "metadata", "checksum"}:
+        return {}
+    if "checksum" in content and content["checksum"] != _checksum(content, archive):
+        raise InvalidTableError("the comment of the archive does not match its checksum")
+    return content
+
+
+def _checksum(comment: Mapping[str, Any], archive: zipfile.ZipFile) -> str:
+    """Of horizon and metadata, and of the arrays that they belong to."""
+    members = sorted(_identity(info) for info in archive.infolist())
+    content = [comment.get("horizon"), comment.get("metadata"), members]
+    return xxhash.xxh3_128(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _horizon(

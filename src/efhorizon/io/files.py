@@ -10,9 +10,10 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from efhorizon.errors import StoreError
+from efhorizon.io import leftovers
 
 _HERE, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and the flag of renameat2, from linux/fs.h
 
@@ -21,10 +22,12 @@ _HERE, _RENAME_EXCHANGE = -100, 2  # AT_FDCWD and the flag of renameat2, from li
 def written_aside(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that takes its place once the block has ended without an error.
 
-    For files and folders. What was at `path` stays until then, and an error leaves nothing behind.
+    For files and folders. What was at `path` stays until then, and an error leaves nothing behind. What processes that
+    were killed have left in the folder is removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    leftovers.remove(path.parent, path.name)
+    temporary = leftovers.aside(path, "tmp")
     _remove(temporary)
     try:
         yield temporary
@@ -40,20 +43,26 @@ def written_aside(path: Path) -> Iterator[Path]:
         raise
 
 
-def read_bytes(path: Path, what: str, max_bytes: int) -> bytes:
-    """All of a regular file that is not larger than a file of its kind can be; never waits for a pipe or a device."""
+def open_regular(path: Path, what: str) -> BinaryIO:
+    """A regular file, opened for reading; never waits for a pipe or a device."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
         raise StoreError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise StoreError(f"{path}: not {what}: it is not a regular file")
-        if found.st_size > max_bytes:
-            raise StoreError(f"{path}: {found.st_size:,} bytes are too many for {what} (at most {max_bytes:,})")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StoreError(f"{path}: not {what}: it is not a regular file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_bytes(path: Path, what: str, max_bytes: int) -> bytes:
+    """All of a regular file that is not larger than a file of its kind can be."""
+    with open_regular(path, what) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > max_bytes:
+            raise StoreError(f"{path}: {size:,} bytes are too many for {what} (at most {max_bytes:,})")
         try:
-            return file.read(found.st_size)
+            return file.read(size)
         except OSError as error:
             raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
 
@@ -69,7 +78,7 @@ def _exchange(one: Path, other: Path) -> None:
     exchange = getattr(ctypes.CDLL(None), "renameat2", None)
     if exchange is not None and exchange(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0:
         return
-    aside = other.with_name(f".{other.name}.{os.getpid()}.old")
+    aside = leftovers.aside(other, "old")
     _remove(aside)
     other.rename(aside)
     one.rename(other)

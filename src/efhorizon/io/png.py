@@ -14,14 +14,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from efhorizon.io.files import written_aside
+
 _GREY, _COLOUR, _PALETTE = 0, 2, 3  # PNG's colour types
 _PLAIN, _LEFT, _ABOVE = 0, 1, 2  # its filters: as it is, less the pixel on the left, less the pixel above
 _MAX_COLOURS = 256
 
 
 def write_png(path: Path, picture: NDArray[np.uint8]) -> Path:
-    """Write an image [H, W, 3] (RGB) or [H, W, 1] (grey)."""
-    path.write_bytes(encoded_png(picture))
+    """Write an image [H, W, 3] (RGB) or [H, W, 1] (grey); a full disk leaves no half of one."""
+    content = encoded_png(picture)
+    with written_aside(path) as temporary:
+        temporary.write_bytes(content)
     return path
 
 

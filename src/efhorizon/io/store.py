@@ -5,40 +5,43 @@
     state_bytes uint8 [B]       state_offsets int64 [S + 1]                       (where there are raw states)
     unexplored bool [S]                                                           (where the search was not finished)
 
-Transitions, rewards and the mapping are read when the store is opened and must match their digests; screens and raw
-states are read chunk by chunk as they are asked for, each chunk checked by its checksum. A missing chunk would read as
-zeros in zarr, so the number of chunks is compared with what was written. `damage(path)` reads and checks everything.
+The header, zarr.json, holds horizon, metadata, a digest of each array, and a digest of all that. Transitions, rewards
+and the mapping are read when the store is opened and must match their digests. Screens and raw states are read chunk by
+chunk as they are asked for; the header has a digest of each of these chunks. Stores of older versions have none: there
+the whole array is compared when it is first asked for. `damage(path)` reads and checks everything.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 import xxhash
+from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from efhorizon.errors import InvalidTableError, StoreError
-from efhorizon.io.files import written_aside
+from efhorizon.io.files import read_bytes, written_aside
 from efhorizon.io.machine import available_memory
+from efhorizon.io.metadata import checked_metadata
+from efhorizon.io.shapes import check_shapes
+from efhorizon.io.zarr_array import METADATA_FILE, Layout, StoredArray, write_array
 from efhorizon.mdp import TabularMDP
 
 FORMAT = "efhorizon-table"
 FORMAT_VERSION = 1
-_CHUNK_BYTES = 1 << 20
-_CHUNKS_A_SHARD = 32
-_ZSTD_LEVEL = 3
 _HEADER = ("horizon", "metadata", "digests")
-_EAGER = ("transitions", "reward_codes", "reward_values", "screen_mapping", "state_offsets", "unexplored")
+_MAX_HEADER_BYTES = 1 << 26  # 44 bytes for each chunk of 1 MB
+_LAZY = ("screens", "state_bytes")
 
 
 def write(mdp: TabularMDP, path: Path) -> Path:
     """Write a table; what was there before stays until the new one is complete."""
-    import zarr
-
     arrays: dict[str, Any] = {
         "transitions": mdp.transitions,
         "reward_codes": mdp.reward_codes,
@@ -52,13 +55,16 @@ def write(mdp: TabularMDP, path: Path) -> Path:
     if mdp.states is not None:
         state_bytes = StateBytes.of(mdp.states)
         arrays["state_bytes"], arrays["state_offsets"] = state_bytes.data, state_bytes.offsets
+    metadata = json.loads(json.dumps(dict(mdp.metadata)))
     try:
-        with written_aside(path) as temporary, zarr.config.set({"array.write_empty_chunks": True}):
-            group: Any = zarr.open_group(str(temporary), mode="w", zarr_format=3)
-            digests = {name: _write_array(group, name, array) for name, array in arrays.items()}
-            header = {"horizon": mdp.horizon, "metadata": dict(mdp.metadata), "digests": digests}
-            group.attrs.update({"format": FORMAT, "format_version": FORMAT_VERSION, **header})
-            group.attrs["header_digest"] = _header_digest(header)
+        with written_aside(path) as temporary:
+            temporary.mkdir()
+            digests = {name: _written(temporary / name, array) for name, array in arrays.items()}
+            header = {"horizon": mdp.horizon, "metadata": metadata, "digests": digests}
+            attributes = {"format": FORMAT, "format_version": FORMAT_VERSION, **header}
+            attributes["header_digest"] = _header_digest(header)
+            content = {"attributes": attributes, "zarr_format": 3, "node_type": "group"}
+            (temporary / METADATA_FILE).write_text(json.dumps(content, indent=2))
     except OSError as error:
         raise StoreError(f"{path}: cannot be written ({error.strerror or error})") from None
     return path
@@ -66,40 +72,42 @@ def write(mdp: TabularMDP, path: Path) -> Path:
 
 def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
     """Open a table; screens and raw states stay on disk."""
-    group = _opened(path)
-    digests = dict(group.attrs["digests"])
-    eager = {name: _checked_array(path, group, name, digests[name]) for name in _EAGER if name in digests}
-    lazy = {
-        name: _LazyArray(path, group, name, digests[name]) for name in ("screens", "state_bytes") if name in digests
-    }
+    found = _opened(path)
     try:
+        arrays = found.digests.by_name()
+        check_shapes({name: recorded.layout for name, recorded in arrays.items()})
+        metadata = checked_metadata(found.metadata)
+        needed = sum(recorded.layout.num_bytes for name, recorded in arrays.items() if name not in _LAZY)
+        if needed > available_memory():
+            raise StoreError(f"{path}: its arrays need {needed:,} bytes of memory, more than is available")
+        lazy = {name: _LazyArray(path, name, found) for name in arrays if name in _LAZY}
+        eager = {name: _checked_array(path, name, arrays[name]) for name in arrays if name not in _LAZY}
         return TabularMDP(
             eager["transitions"],
             (eager["reward_codes"], eager["reward_values"]),
-            horizon if horizon is not None else group.attrs["horizon"],
+            horizon if horizon is not None else found.horizon,
             screens=lazy.get("screens"),
             screen_mapping=eager.get("screen_mapping"),
             states=StateBytes(lazy["state_bytes"], eager["state_offsets"]) if "state_bytes" in lazy else None,
             unexplored=eager.get("unexplored"),
-            metadata=group.attrs["metadata"],
+            metadata=metadata,
         )
-    except (InvalidTableError, KeyError) as error:
+    except InvalidTableError as error:
         raise StoreError(f"{path}: {error}") from None
 
 
 def header(path: Path) -> dict[str, Any]:
     """The header of a store, checked: horizon, metadata, and shape, type and digest of each array."""
-    group = _opened(path)
-    return {name: group.attrs[name] for name in _HEADER}
+    content: dict[str, Any] = msgspec.to_builtins(_opened(path))
+    return {name: content[name] for name in _HEADER}
 
 
 def damage(path: Path) -> str | None:
     """Read everything; one line on the first array that is not as it was written, or None."""
     try:
-        group = _opened(path)
-        for name, recorded in dict(group.attrs["digests"]).items():
-            array = _LazyArray(path, group, name, recorded)
-            if _digest(array) != recorded["xxh128"]:
+        found = _opened(path)
+        for name, recorded in found.digests.by_name().items():
+            if _digests(StoredArray(path / name, recorded.layout).chunks())[0] != recorded.xxh128:
                 return f"{path}: array {name!r} is not what was written"
     except StoreError as error:
         return str(error)
@@ -149,122 +157,166 @@ class _Joined:
         return np.frombuffer(data, np.uint8)[begin : begin + stop - start]
 
 
-class _LazyArray:
-    """A zarr array whose reading errors are one clear line, and whose rows can be read one by one.
+class _Recorded(Struct, frozen=True, omit_defaults=True):
+    """An array, as the header describes it."""
 
-    zarr unpacks a whole chunk for every row, so the chunk that was read last is kept.
+    xxh128: str
+    shape: list[Annotated[int, Meta(ge=0, lt=2**62)]]
+    dtype: Literal["bool", "uint8", "uint16", "uint32", "uint64", "int32", "int64", "float64"]
+    chunks: int  # as older versions count them: those that the shards have place for
+    chunks_xxh128: list[str] | None = None  # of each chunk; None: written by an older version, or read at once
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(tuple(self.shape), np.dtype(self.dtype))
+
+
+class _Arrays(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Every array that a table can have."""
+
+    transitions: _Recorded
+    reward_codes: _Recorded
+    reward_values: _Recorded
+    screens: _Recorded | None = None
+    screen_mapping: _Recorded | None = None
+    state_bytes: _Recorded | None = None
+    state_offsets: _Recorded | None = None
+    unexplored: _Recorded | None = None
+
+    def by_name(self) -> dict[str, _Recorded]:
+        """Those that this table has."""
+        return {name: array for name in self.__struct_fields__ if (array := getattr(self, name)) is not None}
+
+
+class _Header(Struct, frozen=True):
+    """What the store says about the table."""
+
+    format: str
+    format_version: int
+    horizon: int
+    metadata: dict[str, Any]
+    digests: _Arrays
+    header_digest: str
+
+
+class _LazyArray:
+    """An array whose chunks are read and checked as they are asked for, by row or by slice.
+
+    A whole chunk is unpacked for every row, so the chunk that was read last is kept.
     """
 
-    def __init__(self, path: Path, group: Any, name: str, recorded: dict[str, Any]) -> None:
-        self._path, self._name = path, name
-        try:
-            self._array = group[name]
-        except Exception as error:  # zarr raises many kinds for one damaged metadata file
-            raise StoreError(f"{path}: array {name!r} cannot be opened ({_first_line(error)})") from None
-        if list(self._array.shape) != recorded["shape"] or str(self._array.dtype) != recorded["dtype"]:
-            raise StoreError(f"{path}: array {name!r} is not of the shape and type that was written")
-        if self._array.nchunks_initialized != recorded["chunks"]:
-            raise StoreError(f"{path}: array {name!r} has lost some of its {recorded['chunks']} chunks")
-        self.shape: tuple[int, ...] = tuple(self._array.shape)
-        self.dtype: np.dtype[Any] = np.dtype(self._array.dtype)
-        self._rows_a_chunk = int(self._array.chunks[0])
+    def __init__(self, path: Path, name: str, header: _Header) -> None:
+        self._path, self._name, self._header = path, name, header
+        self._recorded = header.digests.by_name()[name]
+        self._array = StoredArray(path / name, self._recorded.layout)
+        self._digests = self._recorded.chunks_xxh128
+        if self._digests is not None and len(self._digests) != self._array.layout.num_chunks:
+            raise StoreError(f"{path}: array {name!r} has no digest for some of its chunks")
         self._last: tuple[int, NDArray[Any]] | None = None  # number of a chunk, and its rows
 
-    def __getitem__(self, index: Any, /) -> Any:
-        if isinstance(index, int | np.integer) and 0 <= index < self.shape[0]:
-            chunk, row = divmod(int(index), self._rows_a_chunk)
-            if self._last is None or self._last[0] != chunk:
-                begin = chunk * self._rows_a_chunk
-                self._last = chunk, self[begin : begin + self._rows_a_chunk]
-            return self._last[1][row].copy()
-        try:
-            return self._array[index]
-        except IndexError:
-            raise
-        except Exception as error:  # checksum, zstd, json and system errors alike mean: unreadable
-            raise StoreError(f"{self._path}: array {self._name!r} is damaged ({_first_line(error)})") from None
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.layout.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self._array.layout.dtype
+
+    def __getitem__(self, index: Any, /) -> NDArray[Any]:
+        rows = self._array.layout.chunk_rows
+        if isinstance(index, slice):
+            start, stop, step = index.indices(self.shape[0])
+            if step != 1:
+                raise IndexError("rows on disk are read one by one, or as a slice without steps")
+            found = np.empty((max(0, stop - start), *self.shape[1:]), self.dtype)
+            for chunk in range(start // rows, -(-stop // rows) if stop > start else 0):
+                begin, end = max(start, chunk * rows), min(stop, (chunk + 1) * rows)
+                found[begin - start : end - start] = self._chunk(chunk)[begin - chunk * rows : end - chunk * rows]
+            return found
+        number = operator.index(index)
+        if not -self.shape[0] <= number < self.shape[0]:
+            raise IndexError(f"row {number} of {self.shape[0]}")
+        chunk, row = divmod(number % self.shape[0], rows)
+        return np.array(self._chunk(chunk)[row])
+
+    def _chunk(self, number: int) -> NDArray[Any]:
+        if self._last is None or self._last[0] != number:
+            if self._digests is None:
+                self._digests = self._compared_digests()
+            rows = self._array.chunk(number)
+            if _digest(rows) != self._digests[number]:
+                raise self._mismatch()
+            self._last = number, rows
+        return self._last[1]
+
+    def _compared_digests(self) -> list[str]:
+        """Digests of the chunks of an array that has only one for all of it."""
+        whole, digests = _digests(self._array.chunks())
+        if whole != self._recorded.xxh128:
+            raise self._mismatch()
+        return digests
+
+    def _mismatch(self) -> StoreError:
+        if _opened(self._path).header_digest != self._header.header_digest:
+            return StoreError(f"{self._path}: replaced by another table since it was opened; open it again")
+        return StoreError(f"{self._path}: array {self._name!r} is damaged (not what was written)")
 
 
-def _opened(path: Path) -> Any:
-    import zarr
-
+def _opened(path: Path) -> _Header:
+    """The header, if it is what its digest says."""
     if not path.exists():
         raise StoreError(f"{path}: no such table")
+    if not (path / METADATA_FILE).exists():
+        raise StoreError(f"{path}: not an efhorizon table (there is no {METADATA_FILE})")
+    text = read_bytes(path / METADATA_FILE, "the header of a table", _MAX_HEADER_BYTES)
     try:
-        group: Any = zarr.open_group(str(path), mode="r", zarr_format=3)
-        header = {name: group.attrs[name] for name in _HEADER}
-        known = (group.attrs["format"], group.attrs["format_version"]) == (FORMAT, FORMAT_VERSION)
-        intact = group.attrs["header_digest"] == _header_digest(header)
-    except Exception as error:  # zarr raises many kinds for what is not a group
-        raise StoreError(f"{path}: not an efhorizon table ({_first_line(error)})") from None
-    if not known:
-        raise StoreError(f"{path}: written in another format ({group.attrs['format']} {group.attrs['format_version']})")
-    if not intact:
+        attributes = json.loads(text)["attributes"]
+        known = (attributes["format"], attributes["format_version"]) == (FORMAT, FORMAT_VERSION)
+        found = msgspec.convert(attributes, _Header) if known else None
+        digest = _header_digest({name: attributes[name] for name in _HEADER}) if known else None
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise StoreError(f"{path}: not an efhorizon table ({str(error)[:200]!r})") from None
+    if found is None:
+        written_as = f"{attributes['format']} {attributes['format_version']}"
+        raise StoreError(f"{path}: written in another format ({written_as[:80]!r})")
+    if digest != found.header_digest:
         raise StoreError(f"{path}: the header of the store is damaged")
-    return group
+    return found
 
 
-def _checked_array(path: Path, group: Any, name: str, recorded: dict[str, Any]) -> NDArray[Any]:
-    lazy = _LazyArray(path, group, name, recorded)
-    needed = int(np.prod(lazy.shape, dtype=np.int64)) * lazy.dtype.itemsize
-    if needed > available_memory():
-        raise StoreError(f"{path}: array {name!r} needs {needed:,} bytes of memory, more than is available")
-    array = np.ascontiguousarray(lazy[...])
-    if _digest(array) != recorded["xxh128"]:
+def _checked_array(path: Path, name: str, recorded: _Recorded) -> NDArray[Any]:
+    array = StoredArray(path / name, recorded.layout).whole()
+    if _digest(array) != recorded.xxh128:
         raise StoreError(f"{path}: array {name!r} is not what was written")
     array.flags.writeable = False
     return array
 
 
-def _write_array(group: Any, name: str, source: Any) -> dict[str, Any]:
-    from zarr.codecs import ZstdCodec
-
-    dtype = np.dtype(source.dtype)
-    row_bytes = max(1, int(np.prod(source.shape[1:], dtype=np.int64)) * dtype.itemsize)
-    rows = max(1, min(_CHUNK_BYTES // row_bytes, source.shape[0]))
-    shard_rows = rows * _CHUNKS_A_SHARD if source.shape[0] > rows else rows
-    array = group.create_array(
-        name,
-        shape=tuple(source.shape),
-        dtype=dtype,
-        chunks=(rows, *source.shape[1:]),
-        shards=(shard_rows, *source.shape[1:]),  # the shard's index carries the checksums' own checksum
-        compressors=[ZstdCodec(level=_ZSTD_LEVEL, checksum=True)],
-    )
-    digest = xxhash.xxh3_128()
-    for start in range(0, source.shape[0], shard_rows):
-        block = np.ascontiguousarray(source[start : start + shard_rows])
-        array[start : start + len(block)] = block
-        digest.update(block.data)
-    return {
-        "xxh128": digest.hexdigest(),
-        "shape": list(source.shape),
-        "dtype": str(dtype),
-        "chunks": array.nchunks_initialized,
+def _written(folder: Path, source: Any) -> dict[str, Any]:
+    """Write one array; what the header says about it."""
+    layout = Layout(tuple(source.shape), np.dtype(source.dtype))
+    whole, digests = _digests(write_array(folder, layout, source))
+    recorded = {
+        "xxh128": whole,
+        "shape": list(layout.shape),
+        "dtype": str(layout.dtype),
+        "chunks": layout.num_shards * layout.chunks_a_shard,
     }
+    return {**recorded, "chunks_xxh128": digests} if folder.name in _LAZY else recorded
 
 
-def _digest(array: Any) -> str:
-    return _digest_of(_row_blocks(array))
+def _digests(chunks: Iterable[NDArray[Any]]) -> tuple[str, list[str]]:
+    """The digest of an array, and of each of its chunks."""
+    whole, each = xxhash.xxh3_128(), []
+    for rows in chunks:
+        whole.update(rows.data)
+        each.append(_digest(rows))
+    return whole.hexdigest(), each
 
 
-def _digest_of(blocks: Iterator[NDArray[Any]]) -> str:
-    digest = xxhash.xxh3_128()
-    for block in blocks:
-        digest.update(block.data)
-    return digest.hexdigest()
+def _digest(rows: NDArray[Any]) -> str:
+    return xxhash.xxh3_128_hexdigest(rows.data)
 
 
-def _row_blocks(array: Any) -> Iterator[NDArray[Any]]:
-    row_bytes = max(1, int(np.prod(array.shape[1:], dtype=np.int64)) * array.dtype.itemsize)
-    rows = max(1, _CHUNK_BYTES * _CHUNKS_A_SHARD // row_bytes)
-    for start in range(0, array.shape[0], rows):
-        yield np.ascontiguousarray(array[start : start + rows])
-
-
-def _header_digest(header: dict[str, Any]) -> str:
+def _header_digest(header: Mapping[str, Any]) -> str:
     return xxhash.xxh3_128(json.dumps(header, sort_keys=True).encode()).hexdigest()
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

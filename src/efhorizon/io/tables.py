@@ -54,7 +54,7 @@ def table_names(tables: Path) -> list[str]:
 
 
 def _is_table(path: Path) -> bool:
-    return path.suffix == NPZ or (path / "zarr.json").exists()
+    return not path.name.startswith(".") and (path.suffix == NPZ or (path / "zarr.json").exists())
 
 
 def _hint(name: str, tables: Path) -> str:
