@@ -23,8 +23,7 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 
-from efhorizon.build.explore import Budget, Progress, begin, explore
-from efhorizon.build.search import Search
+from efhorizon.build.explore import Budget, Progress, explore, opened_search
 from efhorizon.build.target import catalogue_target
 
 TURNS = 3
@@ -152,8 +151,7 @@ def memory_of_a_search(name: str) -> dict[str, float]:
 def _search(name: str, num_workers: int, budget: Budget, on_progress: Callable[[Progress], None]) -> None:
     target = catalogue_target(name)
     with tempfile.TemporaryDirectory() as folder:
-        begin(Path(folder), target.spec(), {})
-        search = Search(Path(folder))
+        search = opened_search(Path(folder), target.spec(), {})
         explore(search, target.horizon, target.spec, num_workers=num_workers, budget=budget, on_progress=on_progress)
         search.close()
 

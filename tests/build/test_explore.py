@@ -13,7 +13,7 @@ import pytest
 from toy_mdps import FailingSimulator, WalkSimulator
 
 from efhorizon import EfhorizonError, StoreError, TabularMDP
-from efhorizon.build.explore import Budget, Outcome, begin, explore
+from efhorizon.build.explore import Budget, Outcome, explore, opened_search
 from efhorizon.build.keys import KeyIndex
 from efhorizon.build.search import Search
 from efhorizon.build.table import table
@@ -24,9 +24,7 @@ timeless_walk = functools.partial(WalkSimulator, 7, False)
 
 
 def searched(folder: Path, make: Callable[[], Simulator], horizon: int, **options: Any) -> tuple[Search, Outcome]:
-    if not Search.exists(folder):
-        begin(folder, make(), {})
-    search = Search(folder)
+    search = opened_search(folder, make(), {})
     return search, explore(search, horizon, make, **options)
 
 
@@ -141,7 +139,7 @@ def test_a_damaged_search_is_noticed(tmp_path: Path, name: str) -> None:
 def test_a_damaged_commit_is_noticed(tmp_path: Path) -> None:
     built(tmp_path, walk, 5)
     (tmp_path / "commit.json").write_text("{")
-    with pytest.raises(StoreError, match="not readable"):
+    with pytest.raises(StoreError, match="not the record of a search"):
         Search(tmp_path)
 
 
@@ -166,6 +164,7 @@ def test_commit_file_is_small(tmp_path: Path) -> None:
         "num_expanded",
         "seconds",
         "files",
+        "checksum",
     }
 
 

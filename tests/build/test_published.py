@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from efhorizon.build.explore import begin, explore
+from efhorizon.build.explore import explore, opened_search
 from efhorizon.build.pipeline import Options, build
-from efhorizon.build.search import Search
 from efhorizon.build.table import table
 from efhorizon.build.target import catalogue_target
 
@@ -41,8 +40,7 @@ def test_states_reached_by_replaying_give_the_same_table(tmp_path: Path) -> None
     target = catalogue_target("freeway_10_fs30", 4)
     fingerprints = []
     for folder, spec in ((tmp_path / "restored", target.spec), (tmp_path / "replayed", target.spec.replayed())):
-        begin(folder, spec(), {})
-        search = Search(folder)
+        search = opened_search(folder, spec(), {})
         explore(search, 4, spec)
         fingerprints.append(table(search, 4).fingerprint())
         search.close()

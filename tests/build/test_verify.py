@@ -10,8 +10,7 @@ import pytest
 from toy_mdps import LyingWalkSimulator, WalkSimulator
 
 from efhorizon import TabularMDP
-from efhorizon.build.explore import begin, explore
-from efhorizon.build.search import Search
+from efhorizon.build.explore import explore, opened_search
 from efhorizon.build.table import table
 from efhorizon.build.verify import verify
 
@@ -21,8 +20,7 @@ lying_walk = functools.partial(LyingWalkSimulator, 5)
 
 @pytest.fixture
 def mdp(tmp_path: Path) -> TabularMDP:
-    begin(tmp_path, walk(), {})
-    search = Search(tmp_path)
+    search = opened_search(tmp_path, walk(), {})
     explore(search, 12, walk)
     mdp = table(search, 12)
     copied = TabularMDP(
@@ -91,8 +89,7 @@ def test_a_wrong_transition_shows_in_the_screen(mdp: TabularMDP) -> None:
 
 
 def test_an_environment_that_restores_inexactly_does_not_verify(tmp_path: Path) -> None:
-    begin(tmp_path, lying_walk(), {})
-    search = Search(tmp_path)
+    search = opened_search(tmp_path, lying_walk(), {})
     explore(search, 6, lying_walk)
     report = verify(table(search, 6), lying_walk)
     search.close()

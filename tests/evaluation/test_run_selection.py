@@ -11,7 +11,7 @@ from evaluation_data import row_record as row
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.runs import mdp_of, practice, selected_rows
-from efhorizon.study.decode import plain, record_of
+from efhorizon.io.decode import plain, record_of
 from efhorizon.study.records import Row
 
 INF = math.inf

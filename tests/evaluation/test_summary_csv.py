@@ -11,7 +11,7 @@ from evaluation_data import PUBLISHED_HEADER, PUBLISHED_LINES, published_file, s
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
-from efhorizon.evaluation.summary_csv import PUBLISHED_COLUMNS, game_of, read_summaries, write_summaries
+from efhorizon.evaluation.summary_csv import PUBLISHED_COLUMNS, encoded_summaries, game_of, read_summaries
 
 INF = math.inf
 
@@ -76,9 +76,9 @@ def test_ours_is_read_back_unchanged(tmp_path: Path) -> None:
         summary("two", type="shaped", unshaped="one", k_min=None, epw=None, bounds={"ucb": 3.0}, reward_min=None),
         summary("one@human", type="exploration", effective_horizon_kind="upper", bounds={"ucb": 1.0}),
     ]
-    write_summaries(tmp_path / "a.csv", given)
+    (tmp_path / "a.csv").write_bytes(encoded_summaries(given))
     assert read_summaries(tmp_path / "a.csv") == given
-    write_summaries(tmp_path / "b.csv", given)
+    (tmp_path / "b.csv").write_bytes(encoded_summaries(given))
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     with (tmp_path / "a.csv").open() as file:
         lines = list(csv.reader(file))
@@ -88,7 +88,7 @@ def test_ours_is_read_back_unchanged(tmp_path: Path) -> None:
 
 def test_a_published_file_written_as_ours_keeps_its_bounds(tmp_path: Path) -> None:
     published = read_summaries(published_file(tmp_path / "summary.csv"))
-    write_summaries(tmp_path / "ours.csv", published)
+    (tmp_path / "ours.csv").write_bytes(encoded_summaries(published))
     assert read_summaries(tmp_path / "ours.csv") == published
 
 

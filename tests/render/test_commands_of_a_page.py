@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from synthetic_study import Shape, analysis, rows
 
+from efhorizon.io.decode import record_of
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.mdp_practice import commands
 from efhorizon.render.learning_curves import settings_of
 from efhorizon.study.analysis_record import decoded_analysis
-from efhorizon.study.decode import record_of
 from efhorizon.study.records import Row
 
 NAME = "game0_10_fs30"

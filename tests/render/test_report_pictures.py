@@ -11,8 +11,8 @@ import pytest
 
 from efhorizon.errors import StoreError
 from efhorizon.io.png import write_png
-from efhorizon.render.html.images import checked_png, study_picture
 from efhorizon.study import results
+from efhorizon.study.pictures import checked_png
 from efhorizon.study.results import Results
 
 
@@ -25,7 +25,7 @@ def study(tmp_path: Path) -> Path:
 
 
 def test_a_picture_of_the_study(study: Path) -> None:
-    picture = study_picture(Results(study), "pictures/a.png")
+    picture = Results(study).picture("pictures/a.png")
     assert (picture.width, picture.height) == (6, 4)
     assert picture.content == (study / "pictures" / "a.png").read_bytes()
 
@@ -35,7 +35,7 @@ def test_a_picture_of_the_study(study: Path) -> None:
 )
 def test_nothing_from_outside(study: Path, given: str) -> None:
     with pytest.raises(StoreError, match="picture"):
-        study_picture(Results(study), given)
+        Results(study).picture(given)
 
 
 def test_nothing_from_outside_by_an_absolute_path_or_a_link(study: Path) -> None:
@@ -43,19 +43,19 @@ def test_nothing_from_outside_by_an_absolute_path_or_a_link(study: Path) -> None
     (study / "pictures" / "link.png").symlink_to(outside)
     for given in (str(outside), "pictures/link.png"):
         with pytest.raises(StoreError, match="not a picture inside"):
-            study_picture(Results(study), given)
+            Results(study).picture(given)
 
 
 def test_a_picture_that_is_too_large(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "MAX_PICTURE_BYTES", 10)
     with pytest.raises(StoreError, match="too many"):
-        study_picture(Results(study), "pictures/a.png")
+        Results(study).picture("pictures/a.png")
 
 
 def test_only_png(study: Path) -> None:
     (study / "pictures" / "page.png").write_text("<script>alert(1)</script>")
     with pytest.raises(StoreError, match="not a PNG"):
-        study_picture(Results(study), "pictures/page.png")
+        Results(study).picture("pictures/page.png")
 
 
 def test_texts_and_what_follows_the_end_are_left_out(study: Path) -> None:

@@ -322,7 +322,7 @@ def test_a_name_that_no_file_can_hold(tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=1, algorithms=()))
     content = analysis("\ud800", "atari", 0, np.random.default_rng(0), with_pictures=False)
     (study / "analyses" / "1.json").write_text(json.dumps(content))
-    with pytest.raises(StoreError, match="not valid text"):
+    with pytest.raises(StoreError, match="not valid Unicode"):
         write_report(study, tmp_path / "report")
 
 

@@ -14,11 +14,11 @@ from toy_mdps import random_mdp
 from efhorizon import InvalidTableError, StoreError, TabularMDP, catalog
 from efhorizon.bounds.analysis import analyze
 from efhorizon.bounds.registry import sample_complexity_bound, unregister
+from efhorizon.io.decode import plain
 from efhorizon.io.png import encoded_png
 from efhorizon.planning.problem import problem
 from efhorizon.study.analyses import MAX_BINS, _histogram, analysis_record, current_analysis, write_analysis
 from efhorizon.study.analysis_record import DecidingState, ReturnHistogram, decoded_analysis
-from efhorizon.study.decode import plain
 from efhorizon.study.results import Results
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites import minigrid, procgen

@@ -15,10 +15,10 @@ from synthetic_study import analysis as made
 from efhorizon.bounds.analysis import analyze
 from efhorizon.bounds.interval import Interval
 from efhorizon.errors import StoreError
+from efhorizon.io.decode import plain
 from efhorizon.mdp import TabularMDP
 from efhorizon.study import export
 from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures, UnfinishedFigures, decoded_analysis
-from efhorizon.study.decode import plain
 
 STUDY = Path(__file__).parents[2] / "data" / "study"
 

@@ -13,7 +13,7 @@ from efhorizon import TabularMDP
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data
 from efhorizon.io import store
-from efhorizon.study.built_tables import BuiltTable, read_tables, tables_in, write_tables
+from efhorizon.study.built_tables import BuiltTable, encoded_tables, read_tables, tables_in
 
 VERIFIED = {"verified": True, "episodes": 20, "steps": 57}
 DIFFERENT = {"verified": False, "episodes": 3, "steps": 8, "difference": "a reward"}
@@ -54,7 +54,7 @@ def test_an_export_keeps_them_and_the_lists_show_those_not_analyzed(tmp_path: Pa
     write_table(results / "tables", "b", num_states_raw=1234, degenerate=True, verification=VERIFIED)
     write_table(results / "tables", "c", verification=DIFFERENT)
     data = study_data(results)
-    assert [file.name for file in write_export(tmp_path / "export", data)][-1] == "tables.csv"
+    assert [file.name for file in write_export(tmp_path / "export", data)][-2:] == ["tables.csv", "checksums.txt"]
     again = study_data(tmp_path / "export")
     assert again.tables == data.tables
     assert len(data.tables) == 3
@@ -80,7 +80,8 @@ def test_an_export_keeps_them_and_the_lists_show_those_not_analyzed(tmp_path: Pa
 )
 def test_a_file_that_is_not_one_is_refused(change: tuple[str, str], message: str, tmp_path: Path) -> None:
     path = tmp_path / "tables.csv"
-    write_tables(path, [BuiltTable("a", 2, 2, None, is_degenerate=False, is_verified=True, episodes=20, steps=57)])
+    table = BuiltTable("a", 2, 2, None, is_degenerate=False, is_verified=True, episodes=20, steps=57)
+    path.write_bytes(encoded_tables([table]))
     assert len(read_tables(path)) == 1
     path.write_text(path.read_text(encoding="utf-8").replace(*change), encoding="utf-8")
     with pytest.raises(StoreError, match=message):

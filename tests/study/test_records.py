@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from older_files import rewritten
 
 from efhorizon.errors import StoreError
 from efhorizon.study.records import Row, RunKey, RunProtocol, RunProvenance
@@ -129,8 +130,7 @@ def test_the_names_of_rows_never_change() -> None:
 
 def test_a_wrong_field_of_a_row_is_named(tmp_path: Path) -> None:
     results = Results.made(tmp_path / "results")
-    path = results.append(key(0), row(0))
-    path.write_text(path.read_text().replace('"steps": 5', '"steps": "five"'))
+    path = rewritten(results.append(key(0), row(0)), steps="five")
     with pytest.raises(StoreError) as caught:
         results.row(key(0))
     assert str(caught.value) == f"{path}: steps must be a whole number, not 'five'"

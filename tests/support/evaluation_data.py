@@ -11,7 +11,7 @@ import numpy as np
 
 from efhorizon.evaluation.metrics import Sample
 from efhorizon.evaluation.records import MdpSummary
-from efhorizon.study.decode import record_of
+from efhorizon.io.decode import record_of
 from efhorizon.study.records import Row
 
 PUBLISHED_HEADER = (

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from efhorizon.io.decode import plain
 from efhorizon.io.png import write_png
-from efhorizon.study.decode import plain
 from efhorizon.study.records import ResultsMarker
 
 HOSTILE = "<script>alert(1)</script> \"x\" 'y' ../../etc/passwd é\N{SNOWMAN}"  # a name that means ill

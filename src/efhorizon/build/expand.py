@@ -14,11 +14,12 @@ import xxhash
 import zstandard
 from numpy.typing import NDArray
 
-from efhorizon.errors import EfhorizonError
+from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.suites.simulator import Simulator
 
 _SMALLEST_COMPRESSED = 512  # shorter byte strings are stored as they are: calling zstd costs more than it saves
 _ZSTD_LEVEL = 1
+_LARGEST_UNPACKED = 1 << 28  # bytes
 _MEMORY_OF_SENT = 1 << 20  # bytes of states and of screens that a worker remembers having sent
 _ENTRY_OVERHEAD = 200  # bytes that a dictionary entry costs beside its data
 
@@ -37,7 +38,19 @@ class Codec:
         return data if self._plain else self._compressor.compress(data)
 
     def unpack(self, data: bytes) -> bytes:
-        return data if self._plain else self._decompressor.decompress(data)
+        if self._plain:
+            return data
+        try:
+            if zstandard.frame_content_size(data) > _LARGEST_UNPACKED:
+                raise StoreError("a state or a screen is larger than any simulator makes them")
+            return self._decompressor.decompress(data)
+        except zstandard.ZstdError as error:
+            raise StoreError(f"a state or a screen cannot be unpacked ({error})") from None
+
+
+def key_of(data: bytes) -> bytes:
+    """The 128-bit key of a byte string."""
+    return xxhash.xxh3_128_digest(data)
 
 
 @dataclass(frozen=True)
@@ -134,7 +147,7 @@ class _Collector:
 
     def add(self, data: bytes) -> tuple[int, bool, bool]:
         """The number of this string in the batch, whether it is new to the batch, and whether it was sent before."""
-        key = xxhash.xxh3_128_digest(data)
+        key = key_of(data)
         known = self._batch.get(key)
         if known is not None:
             _require_equal(known[1], data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ import psutil
 from efhorizon.build.engine import LocalEngine
 from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.build.search import Search
+from efhorizon.build.search_records import CONFIG, Config, damaged
 from efhorizon.suites.simulator import Simulator
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
@@ -60,20 +61,23 @@ class Outcome:
     stopped_by: str | None  # the budget that ended it, or None where the horizon was reached
 
 
-def begin(folder: Path, simulator: Simulator, provenance: dict[str, Any]) -> None:
-    """Start a search in an empty folder with the simulator's start state."""
-    simulator.reset()
-    snapshot, screen = simulator.get_state(), simulator.screen()
-    dictionary, screen_dictionary = snapshot, screen.tobytes()
-    expander = Expander(simulator, Codec(dictionary), Codec(screen_dictionary))
-    config = {
-        "provenance": provenance,
-        "num_actions": simulator.num_actions,
-        "screen_shape": list(screen.shape),
-        "state_dictionary": base64.b64encode(dictionary).decode(),
-        "screen_dictionary": base64.b64encode(screen_dictionary).decode(),
-    }
-    Search.create(folder, config, expander.start()).close()
+def opened_search(folder: Path, simulator: Simulator, provenance: dict[str, Any]) -> Search:
+    """The search of a simulator in a folder: the one that is there, or a new one with the start state."""
+
+    def start() -> tuple[Config, Expansion]:
+        simulator.reset()
+        snapshot, screen = simulator.get_state(), simulator.screen()
+        height, width, channels = screen.shape
+        config = Config(provenance, simulator.num_actions, (height, width, channels), snapshot, screen.tobytes())
+        expander = Expander(simulator, Codec(config.state_dictionary), Codec(config.screen_dictionary))
+        return config, expander.start()
+
+    search = Search(folder, start)
+    found = (search.config.provenance, search.num_actions)
+    if found != (json.loads(json.dumps(provenance)), simulator.num_actions):
+        search.close()
+        raise damaged(folder / CONFIG, "of another simulator")
+    return search
 
 
 def explore(

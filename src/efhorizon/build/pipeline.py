@@ -14,7 +14,7 @@ import numpy as np
 from efhorizon._version import __version__
 from efhorizon.build import consolidate, explore
 from efhorizon.build.consolidate import Rule
-from efhorizon.build.explore import Budget, Outcome, Progress, begin
+from efhorizon.build.explore import Budget, Outcome, Progress, opened_search
 from efhorizon.build.search import Search
 from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
@@ -79,12 +79,11 @@ def build(
     provenance = simulator_provenance(spec, simulator)
     digest = provenance_digest(provenance)
     folder = options.out / "searches" / f"{target.search_name}-{digest}"
-    if not Search.exists(folder):
+    if not folder.exists():
         _require_space(options.out)
-        begin(folder, simulator, provenance)
-    simulator.close()
-    search = Search(folder)
+    search = opened_search(folder, simulator, provenance)
     try:
+        simulator.close()
         outcome = explore.explore(
             search,
             target.horizon,
@@ -151,7 +150,7 @@ def _stored_table(
         **target.metadata,
         "screen_format": registry.suite(target.metadata["suite"]).screen_format,
         "efhorizon": __version__,
-        "provenance": search.config["provenance"],
+        "provenance": search.config.provenance,
         "inputs": inputs,
     }
     if is_finished:

@@ -13,82 +13,101 @@ moment, a search continues from its last commit; anything after it in the files 
     states         packed identities, each perhaps followed by a packed snapshot
     state_index    int64 [S, 2], where in `states` the identity and the snapshot end
     screen_keys, screens, screen_index: likewise
+    lock           locked by the process that works in the folder
+
+Each file is compared with its checksum before anything in it is used or added to.
 """
 
 from __future__ import annotations
 
-import base64
-import fcntl
-import json
+import math
 import os
-import zlib
+import weakref
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.build.expand import Codec, Expansion, Found, KeyCollisionError
+from efhorizon.build.append_file import AppendFile
+from efhorizon.build.expand import Codec, Expansion, Found, KeyCollisionError, key_of
 from efhorizon.build.keys import KeyIndex
-from efhorizon.errors import StoreError
-from efhorizon.io.files import write_json
-
-_FILES = (
-    "transitions",
-    "rewards",
-    "state_keys",
-    "state_screens",
-    "state_index",
-    "states",
-    "screen_keys",
-    "screen_index",
-    "screens",
+from efhorizon.build.search_folder import SearchFolder
+from efhorizon.build.search_records import (
+    COMMIT,
+    CONFIG,
+    FILES,
+    Commit,
+    Config,
+    damaged,
+    read_commit,
+    read_config,
 )
+from efhorizon.errors import StoreError
+from efhorizon.io.decode import encoded_record
 
+_BYTES_AN_ENTRY = 16  # of an index
 
-_CHECKSUM_BLOCK = 1 << 28
+Start = Callable[[], tuple[Config, Expansion]]  # what is searched, and the start state and its screen, not expanded
 
 
 class Search:
     """An open search; one process at a time may hold it."""
 
-    def __init__(self, folder: Path) -> None:
-        """Open the search in a folder, truncated to its last commit."""
+    def __init__(self, folder: Path, start: Start | None = None) -> None:
+        """Open the search in a folder as it was last committed; where there is none, begin with `start`."""
         self.folder = folder
-        self._lock = _locked(folder)
-        self.config = _read_json(folder / "config.json")
-        commit = _read_json(folder / "commit.json")
-        self.num_actions: int = self.config["num_actions"]
-        self.screen_shape: tuple[int, int, int] = tuple(self.config["screen_shape"])
-        self.state_codec = Codec(base64.b64decode(self.config["state_dictionary"]))
-        self.screen_codec = Codec(base64.b64decode(self.config["screen_dictionary"]))
-        self.layer_starts: list[int] = list(commit["layer_starts"])
-        self.num_expanded: int = commit["num_expanded"]
-        self.seconds: float = commit["seconds"]
-        self._files = {name: _AppendFile(folder / name, *commit["files"][name]) for name in _FILES}
-        self._state_keys = KeyIndex(self._array("state_keys", np.uint64, (-1, 2)))
-        self._screen_keys = KeyIndex(self._array("screen_keys", np.uint64, (-1, 2)))
+        with ExitStack() as stack:
+            self._folder = SearchFolder(folder)
+            stack.callback(self._folder.close)
+            commit = read_commit(folder)
+            if commit is not None:
+                self._open(commit, stack)
+            elif start is not None:
+                self._begin(start, stack)
+            else:
+                raise StoreError(f"{folder}: no search was begun here")
+            self.close: Callable[[], object] = weakref.finalize(self, stack.pop_all().close)
 
-    @classmethod
-    def create(cls, folder: Path, config: dict[str, Any], start: Expansion) -> Search:
-        """Begin a search whose start state and screen are the only ones found in `start`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in _FILES:
-            (folder / name).write_bytes(b"")
-        write_json(folder / "config.json", config)
-        empty = {name: [0, 0] for name in _FILES}
-        write_json(folder / "commit.json", {"layer_starts": [0], "num_expanded": 0, "seconds": 0.0, "files": empty})
-        search = cls(folder)
-        search._add_found(start)
-        search.layer_starts.append(1)
-        search.commit()
-        return search
+    def _open(self, commit: Commit, stack: ExitStack) -> None:
+        self._use(read_config(self.folder, commit))
+        self._folder.check_place()  # the two files were read by their path
+        self.layer_starts = list(commit.layer_starts)
+        self.num_expanded, self.seconds = commit.num_expanded, commit.seconds
+        self._files = {name: self._file(stack, name, *commit.files[name]) for name in FILES}
+        self._state_keys = self._checked_keys("state", self.state_codec)
+        self._screen_keys = self._checked_keys("screen", self.screen_codec)
 
-    @staticmethod
-    def exists(folder: Path) -> bool:
-        """Whether a search was begun in a folder; one killed before its start state was committed does not count."""
-        commit = folder / "commit.json"
-        return commit.exists() and len(_read_json(commit).get("layer_starts", ())) > 1
+    def _begin(self, start: Start, stack: ExitStack) -> None:
+        config, found = start()
+        self._folder.replace(CONFIG, encoded_record(config))
+        self._use(config)
+        self.layer_starts, self.num_expanded, self.seconds = [0, 1], 0, 0.0
+        self._files = {name: self._file(stack, name, flags=os.O_CREAT | os.O_TRUNC) for name in FILES}
+        self._state_keys, self._screen_keys = KeyIndex(), KeyIndex()
+        self._add_found(found)
+        self.commit()
+
+    def _use(self, config: Config) -> None:
+        self.config, self.num_actions, self.screen_shape = config, config.num_actions, config.screen_shape
+        self.state_codec, self.screen_codec = Codec(config.state_dictionary), Codec(config.screen_dictionary)
+
+    def _file(self, stack: ExitStack, name: str, size: int = 0, checksum: int = 0, *, flags: int = 0) -> AppendFile:
+        file = stack.enter_context(self._folder.open(name, flags))
+        return AppendFile(self.folder / name, file, size, checksum)
+
+    def _checked_keys(self, kind: str, codec: Codec) -> KeyIndex:
+        """The keys of what was found so far. The index must fit, and what was found first must have the first key: the
+        dictionary would spoil that too."""
+        index, file = f"{kind}_index", self._files[f"{kind}s"]
+        keys = self._array(f"{kind}_keys", np.uint64, (-1, 2))
+        if not len(keys) or int(self._index(index, len(keys) - 1, len(keys))[-1, 1]) != file.size:
+            raise damaged(file.path, "not as long as its index says")
+        if key_of(codec.unpack(file.read(*self._span(index, 0)))) != keys[0].tobytes():
+            raise damaged(file.path, "not what its keys say")
+        return KeyIndex(keys)
 
     @property
     def num_states(self) -> int:
@@ -134,6 +153,8 @@ class Search:
     def screen(self, number: int) -> NDArray[np.uint8]:
         before, end = (int(i) for i in self._index("screen_index", number - 1, number + 1)[:, 1])
         data = self.screen_codec.unpack(self._files["screens"].read(before, end))
+        if len(data) != math.prod(self.screen_shape):
+            raise damaged(self.folder / "screens", f"screen {number} has {len(data)} bytes, not {self.screen_shape}")
         return np.frombuffer(data, np.uint8).reshape(self.screen_shape)
 
     def add(self, expansion: Expansion) -> None:
@@ -155,21 +176,12 @@ class Search:
         """Make everything so far count, in one step."""
         for file in self._files.values():
             file.flush()
-        content = {
-            "layer_starts": self.layer_starts,
-            "num_expanded": self.num_expanded,
-            "seconds": self.seconds,
-            "files": {name: [file.size, file.checksum] for name, file in self._files.items()},
-        }
-        write_json(self.folder / "commit.json", content)
-
-    def close(self) -> None:
-        for file in self._files.values():
-            file.close()
-        self._lock.close()
+        files = {name: (file.size, file.checksum) for name, file in self._files.items()}
+        commit = Commit(self.layer_starts, self.num_expanded, self.seconds, files)
+        self._folder.replace(COMMIT, encoded_record(commit))
 
     def transitions(self, count: int) -> NDArray[np.int32]:
-        """Transitions [count, A] of the first states, checked against the checksum where all are read."""
+        """Transitions [count, A] of the first states."""
         return self._array("transitions", np.int32, (-1, self.num_actions))[:count]
 
     def rewards(self, count: int) -> NDArray[np.float64]:
@@ -222,103 +234,9 @@ class Search:
         """Rows start .. stop - 1 of an index file; row -1 is zero."""
         rows = np.zeros((stop - start, 2), np.int64)
         skipped = 1 if start < 0 else 0
-        data = self._files[name].read((start + skipped) * 16, stop * 16)
+        data = self._files[name].read((start + skipped) * _BYTES_AN_ENTRY, stop * _BYTES_AN_ENTRY)
         rows[skipped:] = np.frombuffer(data, np.int64).reshape(-1, 2)
         return rows
 
     def _array(self, name: str, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-        return self._files[name].checked_array(dtype).reshape(shape)
-
-
-class _AppendFile:
-    """A file that only grows, with a running checksum. Reads see what was appended, flushed or not."""
-
-    def __init__(self, path: Path, size: int, checksum: int) -> None:
-        self.path, self.size, self.checksum = path, size, checksum
-        try:
-            self._file: IO[bytes] = path.open("r+b", buffering=0)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be opened ({error.strerror})") from None
-        actual = os.fstat(self._file.fileno()).st_size
-        if actual < size:
-            raise StoreError(
-                f"{path}: {actual} bytes, but {size} were committed; the search is damaged, delete its folder"
-            )
-        self._file.truncate(size)
-        self._file.seek(size)
-        self._pending: list[bytes] = []
-        self._pending_size = 0
-        self._written = size
-
-    def append(self, data: bytes | NDArray[Any]) -> None:
-        block = data if isinstance(data, bytes) else np.ascontiguousarray(data).tobytes()
-        if not block:
-            return
-        self.checksum = zlib.crc32(block, self.checksum)
-        self._pending.append(block)
-        self._pending_size += len(block)
-        self.size += len(block)
-        if self._pending_size > 1 << 20:
-            self._write()
-
-    def read(self, start: int, stop: int) -> bytes:
-        if stop > self._written:
-            self._write()
-        data = os.pread(self._file.fileno(), stop - start, start)
-        if len(data) != stop - start:
-            raise StoreError(f"{self.path}: cut short; the search is damaged, delete its folder")
-        return data
-
-    def checked_array(self, dtype: Any) -> NDArray[Any]:
-        """The whole file, compared with its checksum."""
-        self._write()
-        array = np.fromfile(self.path, dtype)
-        content = array.view(np.uint8)
-        checksum = 0
-        for start in range(0, len(content), _CHECKSUM_BLOCK):
-            checksum = zlib.crc32(content[start : start + _CHECKSUM_BLOCK].data, checksum)
-        if len(content) != self.size or checksum != self.checksum:
-            raise StoreError(f"{self.path}: not what was written; the search is damaged, delete its folder")
-        return array
-
-    def flush(self) -> None:
-        self._write()
-        os.fsync(self._file.fileno())
-
-    def close(self) -> None:
-        self._file.close()
-
-    def _write(self) -> None:
-        data = memoryview(b"".join(self._pending))
-        while data:
-            try:
-                written = self._file.write(data)
-            except OSError as error:
-                raise StoreError(
-                    f"{self.path}: cannot be written ({error.strerror}); what was committed is kept"
-                ) from None
-            data = data[written:]
-        self._pending, self._pending_size, self._written = [], 0, self.size
-
-
-def _locked(folder: Path) -> IO[str]:
-    try:
-        lock = (folder / "lock").open("w")
-    except OSError as error:
-        raise StoreError(f"{folder}: cannot be opened ({error.strerror})") from None
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise StoreError(f"{folder}: another build is working on this search; wait for it or stop it") from None
-    return lock
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text())
-    except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: not readable ({error}); the search is damaged, delete its folder") from None
-    if not isinstance(content, dict):
-        raise StoreError(f"{path}: not readable; the search is damaged, delete its folder")
-    return content
+        return self._files[name].array(dtype).reshape(shape)

@@ -12,13 +12,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from efhorizon.agents.deep.protocol import setting_sample_complexity
+from efhorizon.io.decode import plain
 from efhorizon.study.analysis_record import SEPARATOR
-from efhorizon.study.decode import plain
 from efhorizon.study.records import Row
 
 TABLE_BACKEND = "table"
 STARTS = ("exploration_policy", "initial")  # hyperparameters that say what a run started from, by a digest
 SHORTEST_DIGEST = 8  # as in the names of settings
+_MOST_DIGITS = 18  # of a part of a version
 SettingKey = tuple[str, str, str, str]  # MDP, algorithm, backend, setting
 
 
@@ -150,7 +151,7 @@ def _kind(key: SettingKey, rows: Mapping[int, Row]) -> tuple[str, str, float]:
 def _preference(rows: Mapping[int, Row]) -> tuple[float, int, tuple[int, ...], str]:
     row = next(iter(rows.values()))
     version = row.provenance.efhorizon or ""
-    numbers = tuple(int(part) if part.isdecimal() else 0 for part in version.split("."))
+    numbers = tuple(int(part[:_MOST_DIGITS]) if part.isdecimal() else 0 for part in version.split("."))
     made = max(row.provenance.made or "" for row in rows.values())
     return row.budget, len(rows), numbers, made
 

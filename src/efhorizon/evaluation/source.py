@@ -9,6 +9,7 @@ from pathlib import Path
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import runs, summary_csv, theory
 from efhorizon.evaluation.records import MdpSummary
+from efhorizon.io.checksums import write_listed
 from efhorizon.study import built_tables, export
 from efhorizon.study.analysis_record import AnyAnalysis, is_complete
 from efhorizon.study.built_tables import BuiltTable
@@ -72,17 +73,17 @@ def combined(path: Path, analyses: Mapping[str, AnyAnalysis], rows: Sequence[Row
 
 
 def write_export(folder: Path, data: StudyData) -> list[Path]:
-    """Write a study as files that other programs read; returns their paths."""
-    mdps, run_rows, summary = folder / export.MDPS, folder / export.RUNS, folder / summary_csv.FILE
+    """Write a study as files that other programs read, and their checksums; returns their paths."""
     lines = [summary_csv.fields_of(each) for each in data.summaries]
-    export.write_mdps(mdps, data.analyses, summary_csv.columns(data.summaries), lines)
-    export.write_runs(run_rows, data.runs)
-    summary_csv.write_summaries(summary, data.summaries)
-    if not data.tables:
-        return [mdps, run_rows, summary]
-    tables = folder / built_tables.FILE
-    built_tables.write_tables(tables, data.tables)
-    return [mdps, run_rows, summary, tables]
+    return write_listed(
+        folder,
+        {
+            export.MDPS: export.encoded_mdps(data.analyses, summary_csv.columns(data.summaries), lines),
+            export.RUNS: export.encoded_runs(data.runs),
+            summary_csv.FILE: summary_csv.encoded_summaries(data.summaries),
+            built_tables.FILE: built_tables.encoded_tables(data.tables) if data.tables else None,
+        },
+    )
 
 
 def _from_results(results: Results) -> StudyData:

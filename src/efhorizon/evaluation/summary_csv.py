@@ -10,17 +10,20 @@ import csv
 import io
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
-from efhorizon.io.files import written_aside
-from efhorizon.study.decode import read_text
+from efhorizon.io.checksums import read_listed
+from efhorizon.io.decode import LARGEST_INTEGER, text_of
+from efhorizon.study.csv_text import encoded_csv, text_of_cell
 
 FILE = "summary.csv"
+_MAX_FILE_BYTES = 16 << 20
 PUBLISHED_COLUMNS = (
     "mdp_name",
     "origin",
@@ -49,26 +52,37 @@ PUBLISHED_TYPES = {"base": ORIGINAL, "reward_shaping": SHAPED}
 _TYPES_IN_FILE = {ours: theirs for theirs, ours in PUBLISHED_TYPES.items()}
 _REQUIRED = ("mdp_name", "horizon", "num_actions")
 _STATES = ("num_states_consolidated", "num_state_consolidated")  # the authors' README has the second spelling
-_COMPLEXITY, _RETURN, _BUDGET, _BOUND = "sample_complexity_", "reward_", "budget_", re.compile(r"bound_(.+)_log10")
+_COMPLEXITY, _RETURN, _BUDGET, _BOUND = "sample_complexity_", "reward_", "budget_", re.compile(r"(?s)bound_(.+)_log10")
 _HORIZON_AND_FRAMESKIP, _LEVEL = re.compile(r"_\d+_fs\d+(-v\d+)?$"), re.compile(r"_(easy|hard|exploration)_l\d+$")
 _SHAPING = re.compile(r"-[A-Za-z]+Shaped(?=-v\d+$)")
 
 
 def read_summaries(path: Path) -> list[MdpSummary]:
     """The MDPs of a file, ours or the published one."""
-    reader = csv.DictReader(io.StringIO(read_text(path, "a summary.csv"), newline=""))
+    what = "a summary.csv"
+    text = text_of(read_listed(path, what, _MAX_FILE_BYTES), path, what)
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
-        header = list(reader.fieldnames or ())
-        lines = [(reader.line_num, line) for line in reader]
+        _check_header(list(reader.fieldnames or ()), path)
+        return checked_summaries(_summaries(reader, path), str(path))
     except csv.Error as error:
         raise StoreError(f"{path}: not a table of comma-separated values: {error}") from None
+
+
+def _check_header(header: Sequence[str], path: Path) -> None:
     missing = [name for name in _REQUIRED if name not in header] + ([] if set(_STATES) & set(header) else [_STATES[0]])
     if missing:
         raise StoreError(f"{path}: not a summary.csv: no column {', '.join(missing)}")
-    for number, line in lines:
+    if twice := [name for name, count in Counter(header).items() if name and count > 1]:
+        raise StoreError(f"{path}: not a summary.csv: the column {twice[0][:60]} is there twice")
+
+
+def _summaries(reader: csv.DictReader[str], path: Path) -> Iterator[MdpSummary]:
+    for line in reader:
+        where = f"{path}: line {reader.line_num}"
         if None in line or None in line.values():
-            raise StoreError(f"{path}: line {number} does not have the {len(header)} fields of the header")
-    return checked_summaries((summary_of(line, f"{path}: line {number}") for number, line in lines), str(path))
+            raise StoreError(f"{where} does not have the {len(reader.fieldnames or ())} fields of the header")
+        yield summary_of({name: text_of_cell(cell) for name, cell in line.items()}, where)
 
 
 def checked_summaries(summaries: Iterable[MdpSummary], where: str) -> list[MdpSummary]:
@@ -81,14 +95,9 @@ def checked_summaries(summaries: Iterable[MdpSummary], where: str) -> list[MdpSu
     return list(found.values())
 
 
-def write_summaries(path: Path, summaries: Sequence[MdpSummary]) -> None:
-    """Write a file; the same summaries give the same bytes."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns(summaries), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({name: _written(value) for name, value in fields_of(each).items()} for each in summaries)
-    with written_aside(path) as temporary:
-        temporary.write_text(text.getvalue(), encoding="utf-8", newline="")
+def encoded_summaries(summaries: Sequence[MdpSummary]) -> bytes:
+    """The content of a file; the same summaries give the same bytes."""
+    return encoded_csv(columns(summaries), map(fields_of, summaries))
 
 
 def columns(summaries: Sequence[MdpSummary]) -> list[str]:
@@ -144,13 +153,13 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
         for column in line
         if column.startswith(_COMPLEXITY) and (value := fields.positive(column)) is not None
     }
-    returns = {name: fields.number(_RETURN + name) for name in complexities}
+    returns = {name: fields.finite(_RETURN + name) for name in complexities}
     budgets = {name: fields.positive(_BUDGET + name) or _published_budget(name) for name in complexities}
     horizon, num_actions = fields.count("horizon"), fields.count("num_actions")
     num_states = fields.count(_STATES[0] if _STATES[0] in line else _STATES[1])
     k_min, epw = fields.optional_count("k_min"), fields.optional_count("epw")
-    occupancy = fields.number("min_state_action_occupancy")
-    effective_horizon, simple = fields.number("effective_horizon"), fields.number("effective_horizon_simple")
+    occupancy = fields.share("min_state_action_occupancy")
+    effective_horizon, simple = fields.positive("effective_horizon"), fields.positive("effective_horizon_simple")
     bounds = {formulas.WORST_CASE: formulas.worst_case_bound(horizon, num_actions)}
     bounds[formulas.UCB] = formulas.ucb_bound(horizon, num_actions, num_states)
     if occupancy is not None:
@@ -173,15 +182,15 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
         horizon=horizon,
         num_actions=num_actions,
         num_states=num_states,
-        reward_min=fields.number("reward_min"),
-        reward_exploration=fields.number("reward_exploration"),
-        reward_optimal=fields.number("reward_optimal"),
-        reward_optimal_probability=fields.number("reward_optimal_probability"),
-        reward_factor=fields.number("reward_factor"),
+        reward_min=fields.finite("reward_min"),
+        reward_exploration=fields.finite("reward_exploration"),
+        reward_optimal=fields.finite("reward_optimal"),
+        reward_optimal_probability=fields.share("reward_optimal_probability"),
+        reward_factor=fields.finite("reward_factor"),
         k_min=k_min,
         epw=epw,
         min_state_action_occupancy=occupancy,
-        min_sum_state_action_occupancy=fields.number("min_sum_state_action_occupancy"),
+        min_sum_state_action_occupancy=fields.finite("min_sum_state_action_occupancy"),
         effective_horizon=effective_horizon,
         effective_horizon_kind=fields.text("effective_horizon_kind"),
         effective_horizon_simple=simple,
@@ -211,10 +220,6 @@ def _published_budget(algorithm: str) -> float:
     return PUBLISHED_BUDGETS.get(algorithm, PUBLISHED_GORP_BUDGET)
 
 
-def _written(value: str | float | None) -> str:
-    return "" if value is None else value if isinstance(value, str) else repr(value)
-
-
 class _Line:
     """The fields of one line."""
 
@@ -222,9 +227,10 @@ class _Line:
         self._line, self._where = line, where
 
     def text(self, name: str) -> str | None:
-        return (self._line.get(name) or "").strip() or None
+        return self._line.get(name) or None
 
     def number(self, name: str) -> float | None:
+        """It may be infinite."""
         text = self.text(name)
         if text is None:
             return None
@@ -232,7 +238,21 @@ class _Line:
             value = float(text)
         except ValueError:
             raise self._wrong(name, "a number") from None
+        if value == -math.inf:
+            raise self._wrong(name, "a number, or inf")
         return None if math.isnan(value) else value
+
+    def finite(self, name: str) -> float | None:
+        value = self.number(name)
+        if value == math.inf:
+            raise self._wrong(name, "a finite number")
+        return value
+
+    def share(self, name: str) -> float | None:
+        value = self.number(name)
+        if value is not None and not 0 <= value <= 1:
+            raise self._wrong(name, "between 0 and 1")
+        return value
 
     def positive(self, name: str) -> float | None:
         value = self.number(name)
@@ -253,7 +273,9 @@ class _Line:
             return None
         if value != int(value) or value < 1:
             raise self._wrong(name, "a whole number of at least 1")
+        if value >= LARGEST_INTEGER:
+            raise self._wrong(name, f"a whole number of at most {LARGEST_INTEGER:,}")
         return int(value)
 
     def _wrong(self, name: str, wanted: str) -> StoreError:
-        return StoreError(f"{self._where}: {name} must be {wanted}, not {self._line.get(name)!r}")
+        return StoreError(f"{self._where}: {name} must be {wanted}, not {(self._line.get(name) or '')[:60]!r}")

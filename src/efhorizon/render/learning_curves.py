@@ -73,7 +73,8 @@ def thinned(curve: Curve, *, logarithmic: bool = True, max_points: int = MAX_DRA
     if len(curve.steps) <= max_points:
         return curve
     at = np.log(np.maximum(curve.steps, 1.0)) if logarithmic else curve.steps
-    stretch = np.floor((at - at[0]) / (at[-1] - at[0]) * (max_points - 1)).astype(np.int64)
+    span = (at[-1] - at[0]) or 1.0
+    stretch = np.floor((at - at[0]) / span * (max_points - 1)).astype(np.int64)
     firsts = np.flatnonzero(np.diff(stretch, prepend=-1))
     lasts = np.append(firsts[1:], len(stretch)) - 1
     return Curve(

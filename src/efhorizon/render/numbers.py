@@ -21,7 +21,7 @@ def count(number: float | None) -> str:
     """A whole number with separators."""
     if number is None:
         return MISSING
-    return f"{int(number):,}" if math.isfinite(number) else INFINITE
+    return INFINITE if isinstance(number, float) and not math.isfinite(number) else f"{int(number):,}"
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:

@@ -1,7 +1,8 @@
 """Making the analysis of a table: what theory says about it, and pictures for people.
 
 An analysis says what it was made from: the table, the code, the settings, the bounds. One that no longer matches is
-made again. One that matches and has lost its pictures, as those in an export have, gets them back.
+made again, and so is one that is damaged. One that matches and has lost its pictures, as those in an export have, gets
+them back.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import json
 import platform
 import time
 from importlib import import_module, metadata
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,8 @@ from efhorizon.bounds.registry import Bound, registered_bounds
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.io.behaviour import is_version, source_digest, version_name
+from efhorizon.io.decode import record_of
+from efhorizon.io.names import is_safe_name
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
@@ -45,7 +47,6 @@ from efhorizon.study.analysis_record import (
     TableFigures,
     is_complete,
 )
-from efhorizon.study.decode import record_of
 from efhorizon.study.results import Results
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names
@@ -159,9 +160,9 @@ def _figures(analysis: Analysis) -> CompleteFigures:
 
 def _name(mdp: TabularMDP) -> str:
     name = mdp.metadata.get("id")
-    if not isinstance(name, str) or not name or Path(name).name != name:
-        raise InvalidTableError(f"the table's name {name!r} cannot be the name of a file")
-    return name
+    if not is_safe_name(name):
+        raise InvalidTableError(f"the table's name {str(name)[:80]!r} cannot be the name of a file")
+    return str(name)
 
 
 def _inputs(mdp: TabularMDP, max_k: int) -> AnalysisProvenance:
@@ -200,7 +201,10 @@ def _bound_digest(bound: Bound) -> str | None:
 
 
 def _has_pictures(results: Results, analysis: AnyAnalysis) -> bool:
-    return all(map(results.has_picture, analysis.pictures.values()))
+    try:
+        return all(results.picture(name) for name in analysis.pictures.values())
+    except StoreError:
+        return False
 
 
 def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis) -> dict[str, bytes] | None:

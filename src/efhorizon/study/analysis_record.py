@@ -11,7 +11,20 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from efhorizon.bounds.interval import Interval
 from efhorizon.errors import StoreError
-from efhorizon.study.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, json_object, record_of
+from efhorizon.io.decode import (
+    LARGEST_FLOAT,
+    MAX_ITEMS,
+    Count,
+    LargeNumber,
+    LargePositive,
+    Number,
+    Positive,
+    Record,
+    Text,
+    is_shallow,
+    json_object,
+    record_of,
+)
 
 FORMAT: Final = "efhorizon-analysis"
 FORMAT_VERSION: Final = 1
@@ -22,13 +35,18 @@ Figure = int | float | Interval | None  # an interval in an unfinished table
 Numbers = Annotated[list[Number], Meta(max_length=MAX_ITEMS)]
 
 
+def _is_finite(interval: Interval) -> bool:
+    """Both ends are numbers that a float can hold."""
+    return all(end is None or -LARGEST_FLOAT <= end <= LARGEST_FLOAT for end in interval)
+
+
 class EpisodesForK(Record, frozen=True, kw_only=True):
     """How many episodes m GORP needs for each sequence of k actions: exactly, at most, and by Theorem 5.4."""
 
-    exact_m: Positive | None = None
+    exact_m: LargePositive | None = None
     least_possible_m: int | UnsetType | None = UNSET
-    upper_m: Positive | None = None
-    theorem_m: Positive | None = None
+    upper_m: LargePositive | None = None
+    theorem_m: LargePositive | None = None
     method: Text | None = None  # what gave the m that is used
     exact_reason: Text | None = None  # why there is no such m
     upper_reason: Text | None = None
@@ -40,9 +58,13 @@ class HorizonFigures(Record, frozen=True, kw_only=True):
 
     value: Number | Interval | None = None
     k: Positive | None = None
-    m: Positive | None = None
+    m: LargePositive | None = None
     kind: Text | None = None  # "exact", "upper" or "interval"
-    by_k: dict[int, EpisodesForK] = field(default_factory=dict)
+    by_k: dict[Positive, EpisodesForK] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, Interval) and not _is_finite(self.value):
+            raise ValueError("value must be from one number to another")
 
 
 class WitnessFigures(Record, frozen=True, kw_only=True):
@@ -93,14 +115,14 @@ class CompleteFigures(Record, frozen=True, kw_only=True):
     min_sum_state_occupancy: Number | None = None
     min_state_action_occupancy: Number | None = None
     min_sum_state_action_occupancy: Number | None = None
-    covering_length: Number | None = None
-    covering_length_lower: Number | None = None
+    covering_length: LargeNumber | None = None
+    covering_length_lower: LargeNumber | None = None
     effective_horizon: HorizonFigures
-    sample_complexity: dict[str, Number | None]  # timesteps by the name of the bound; None: infinite, or see `reasons`
+    sample_complexity: dict[str, LargeNumber | None]  # timesteps by bound; None: infinite, or see `reasons`
     goal_mdp: GoalFigures | None = None
-    lower_bound: Number | None = None
+    lower_bound: LargeNumber | None = None
     deciding_state: WitnessFigures | None = None
-    theorem_states: dict[int, WitnessFigures | None] = field(default_factory=dict)  # by k
+    theorem_states: dict[Positive, WitnessFigures | None] = field(default_factory=dict)  # by k
     most_failures: FailureFigures | None = None
     reasons: dict[str, str]  # why a bound does not apply
 
@@ -133,8 +155,14 @@ class UnfinishedFigures(Record, frozen=True, kw_only=True):
     min_sum_state_action_occupancy: Number | Interval | None = None
     covering_length: Number | Interval | None = None
     effective_horizon: HorizonFigures
-    sample_complexity: dict[str, Number | Interval | None]
+    sample_complexity: dict[str, LargeNumber | Interval | None]
     reasons: dict[str, str]
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, Interval) and not _is_finite(value):
+                raise ValueError(f"{name} must be from one number to another, not {str(list(value))[:60]}")
 
 
 class ReplayDifference(Record, frozen=True, kw_only=True):
@@ -238,6 +266,10 @@ class AnalysisProvenance(Record, frozen=True, kw_only=True):
     python: str | None = None
     machine: str | None = None
 
+    def __post_init__(self) -> None:
+        if not is_shallow(self.table_inputs):
+            raise ValueError("table_inputs: nested too deeply")
+
 
 FiguresT_co = TypeVar("FiguresT_co", bound=CompleteFigures | UnfinishedFigures, covariant=True)
 
@@ -298,14 +330,15 @@ def is_complete(analysis: AnyAnalysis) -> TypeGuard[AnalysisRecord[CompleteFigur
     return isinstance(analysis.figures, CompleteFigures)
 
 
-def decoded_analysis(text: str, where: str, *, what_to_do: str = "") -> AnyAnalysis:
-    """The analysis in a JSON text; if it is not one, the message ends with `what_to_do`."""
-    try:
-        content = json_object(text, where, "an analysis")
-        if content.get("format") != FORMAT:
-            raise StoreError(f"{where}: not an analysis")
-    except StoreError as error:
-        raise StoreError(f"{error}{what_to_do}") from None
+def decoded_analysis(text: str, where: str) -> AnyAnalysis:
+    """The analysis in a JSON text."""
+    return analysis_of(json_object(text, where, "an analysis"), where)
+
+
+def analysis_of(content: dict[str, Any], where: str) -> AnyAnalysis:
+    """The analysis that a JSON object is."""
+    if content.get("format") != FORMAT:
+        raise StoreError(f"{where}: not an analysis")
     if content.get("format_version") != FORMAT_VERSION:
         raise StoreError(f"{where}: made by another version of efhorizon (format {content.get('format_version')!r})")
     figures = content.get("analysis")

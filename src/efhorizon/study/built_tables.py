@@ -12,12 +12,15 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from efhorizon.errors import StoreError
-from efhorizon.io.files import written_aside
-from efhorizon.study.decode import Count, Text, read_text, record_of
+from efhorizon.io.checksums import read_listed
+from efhorizon.io.decode import Count, Text, record_of, text_of
+from efhorizon.io.names import is_safe_name
+from efhorizon.study.csv_text import encoded_csv, text_of_cell
 
 FILE = "tables.csv"
 _STORE_FILE = "zarr.json"  # in the folder of a table
 _YES, _NO = "yes", "no"
+_MAX_FILE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,9 @@ def read_tables(path: Path) -> tuple[BuiltTable, ...]:
     """The lines of a tables.csv; none if there is no such file."""
     if not path.exists():
         return ()
-    reader = csv.DictReader(io.StringIO(read_text(path, "a tables.csv"), newline=""))
+    what = "a tables.csv"
+    text = text_of(read_listed(path, what, _MAX_FILE_BYTES), path, what)
+    reader = csv.DictReader(io.StringIO(text, newline=""))
     names = [field.name for field in fields(BuiltTable)]
     try:
         if list(reader.fieldnames or ()) != names:
@@ -54,12 +59,10 @@ def read_tables(path: Path) -> tuple[BuiltTable, ...]:
         raise StoreError(f"{path}: not a tables.csv: {error}") from None
 
 
-def write_tables(path: Path, tables: Iterable[BuiltTable]) -> None:
-    with written_aside(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(BuiltTable)], lineterminator="\n")
-        writer.writeheader()
-        for table in tables:
-            writer.writerow({name: _written(value) for name, value in asdict(table).items()})
+def encoded_tables(tables: Iterable[BuiltTable]) -> bytes:
+    """The content of a tables.csv."""
+    lines = ({name: _written(value) for name, value in asdict(table).items()} for table in tables)
+    return encoded_csv([field.name for field in fields(BuiltTable)], lines)
 
 
 class _Verification(Struct, frozen=True):
@@ -95,6 +98,8 @@ def _described(path: Path) -> BuiltTable:
     from efhorizon.io import store  # it needs numba; reading a study does not
 
     header = record_of(store.header(path), _Header, str(path))
+    if not is_safe_name(header.metadata.id):
+        raise StoreError(f"{path}: its name {header.metadata.id[:80]!r} cannot be the name of a table here")
     verification = header.metadata.verification or _Verification()
     return BuiltTable(
         name=header.metadata.id,
@@ -120,7 +125,9 @@ def _read(line: Mapping[str, str | None], where: str) -> BuiltTable:
             raise StoreError(f"{where}: {name} must be a whole number, got {text!r}")
         return int(text) if text else None
 
-    name, horizon, num_states = line["name"], count("horizon"), count("num_states")
+    if None in line:  # DictReader puts what is left over there
+        raise StoreError(f"{where}: more fields than the header has")
+    name, horizon, num_states = text_of_cell(line["name"] or ""), count("horizon"), count("num_states")
     if not name or horizon is None or num_states is None:
         raise StoreError(f"{where}: name, horizon and num_states must not be empty")
     return BuiltTable(
@@ -135,7 +142,5 @@ def _read(line: Mapping[str, str | None], where: str) -> BuiltTable:
     )
 
 
-def _written(value: str | int | None) -> str:
-    if isinstance(value, bool):
-        return _YES if value else _NO
-    return "" if value is None else str(value)
+def _written(value: str | int | None) -> str | int | None:
+    return (_YES if value else _NO) if isinstance(value, bool) else value

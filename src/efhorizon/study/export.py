@@ -3,28 +3,34 @@
     mdps.parquet    one row per MDP: the columns of summary.csv, and the whole analysis as JSON
     runs.parquet    one row per run; the learning curve is a list in each of the columns curve_*
 
-The same study gives the same bytes. Files are read back with care: schema, number of rows and bytes are checked. What
+The same study gives the same bytes. Each file carries a checksum of itself, and so does each page in it; files of older
+versions have none. Files are read back with care: checksum, schema, number of rows and bytes are checked. What
 summary.csv says about an MDP is up to the evaluation: its columns are handed in, and handed out unchanged.
 """
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.io.files import written_aside
+from efhorizon.io.checksums import BLANK, check_sealed, read_listed, sealed
+from efhorizon.io.decode import json_object, plain, record_of
 from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
-from efhorizon.study.decode import json_object, plain, record_of
 from efhorizon.study.records import Row
 from efhorizon.suites.simulator import MissingExtraError
 
 MDPS, RUNS = "mdps.parquet", "runs.parquet"
-MAX_ROWS, MAX_BYTES = 1_000_000, 1 << 31
-_BATCH_ROWS = 16  # read one after the other, so that a small file cannot fill the memory
+MAX_FILE_BYTES = 1 << 30
+MAX_UNPACKED_BYTES, MAX_UNPACKED_RATIO = 64 << 20, 100  # of any file, and for each byte of it
+_ROW_BYTES, _VALUE_BYTES = 1_000, 8  # that a row and a value take at least
+_MOST_ROWS = 256  # unpacked at a time, fewer if they are large
+_CHECKSUM = b"efhorizon.checksum"  # in the metadata of a file
+_KNOWN_METADATA = frozenset({_CHECKSUM, b"ARROW:schema", b"pandas"})
 _NAME, _ANALYSIS = "mdp_name", "analysis_json"
 _TEXT_COLUMNS = frozenset({_NAME, "origin", "type", "base_mdp_name", "game", "effective_horizon_kind"})
 _COUNT_COLUMNS = frozenset({"horizon", "num_actions", "num_states_consolidated", "k_min", "epw"})
@@ -44,22 +50,21 @@ class ExportedMdp:
     analysis: AnyAnalysis | None  # None where the study was a summary.csv
 
 
-def write_mdps(
-    path: Path,
+def encoded_mdps(
     analyses: Mapping[str, AnyAnalysis],
     columns: Sequence[str],
     summaries: Sequence[Mapping[str, str | float | None]],
-) -> None:
-    """Write mdps.parquet; `summaries` are the lines of summary.csv, and `columns` all of their columns."""
+) -> bytes:
+    """The content of mdps.parquet; `summaries` are the lines of summary.csv, and `columns` all of their columns."""
     rows: dict[str, _Cells] = {str(summary[_NAME]): dict(summary) for summary in summaries}
     for name, analysis in analyses.items():
         rows.setdefault(name, {_NAME: name})[_ANALYSIS] = json.dumps(plain(analysis), sort_keys=True)
-    _write(path, [rows[name] for name in sorted(rows)], _mdp_schema(columns))
+    return _encoded(MDPS, [rows[name] for name in sorted(rows)], _mdp_schema(columns))
 
 
-def write_runs(path: Path, rows: Sequence[Row]) -> None:
-    """Write runs.parquet."""
-    _write(path, [_run_cells(row) for row in sorted(rows, key=_run_order)], _run_schema())
+def encoded_runs(rows: Sequence[Row]) -> bytes:
+    """The content of runs.parquet."""
+    return _encoded(RUNS, [_run_cells(row) for row in sorted(rows, key=_run_order)], _run_schema())
 
 
 def read_mdps(path: Path) -> list[ExportedMdp]:
@@ -139,37 +144,66 @@ def _run_order(row: Row) -> tuple[str | int, ...]:
     return (row.id, row.algorithm, row.backend, row.setting, row.seed, json.dumps(plain(row), sort_keys=True))
 
 
-def _write(path: Path, rows: list[_Cells], schema: Any) -> None:
+def _encoded(name: str, rows: list[_Cells], schema: Any) -> bytes:
     arrow = _arrow()
     try:
         table = arrow.Table.from_pylist(rows, schema=schema)
+    except MemoryError:  # pyarrow's own is an ArrowException too
+        raise
     except (arrow.ArrowException, OverflowError) as error:
-        raise StoreError(f"{path}: cannot be written: {error}") from None
-    with written_aside(path) as temporary:
-        _parquet().write_table(table, temporary, compression="zstd")
+        raise StoreError(f"{name}: cannot be written: {error}") from None
+    content = io.BytesIO()
+    with _parquet().ParquetWriter(content, schema, compression="zstd", write_page_checksum=True) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({_CHECKSUM: BLANK})
+    return sealed(content.getvalue())
 
 
-def _read(path: Path, expected: Mapping[str, str]) -> list[_Cells]:
+def _read(path: Path, expected: Mapping[str, str]) -> Iterator[_Cells]:
     """The rows of a file whose columns include the expected ones, in the expected types."""
     arrow = _arrow()
+    content = read_listed(path, "a Parquet file", MAX_FILE_BYTES)
     try:
-        with _parquet().ParquetFile(path) as file:
-            types = {field.name: str(field.type) for field in file.schema_arrow}
-            if file.metadata.num_rows > MAX_ROWS:
-                raise StoreError(f"{path}: {file.metadata.num_rows:,} rows are too many")
-            for name, type_ in expected.items():
-                if types.get(name) != type_:
-                    raise StoreError(f"{path}: column {name} must be {type_}, not {types.get(name, 'missing')}")
-            rows: list[_Cells] = []
+        with _parquet().ParquetFile(arrow.BufferReader(content), page_checksum_verification=True) as file:
+            _check_file(file.metadata.metadata or {}, content, path)
+            _check_types({field.name: str(field.type) for field in file.schema_arrow}, expected, path)
+            allowed = MAX_UNPACKED_BYTES + MAX_UNPACKED_RATIO * len(content)
+            largest, num_bytes = _unpacked(file.metadata)
+            if num_bytes > allowed:
+                raise StoreError(f"{path}: more than {allowed:,} bytes unpacked")
             num_bytes = 0
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
+            for batch in file.iter_batches(batch_size=max(1, min(_MOST_ROWS, allowed // max(1, largest)))):
                 num_bytes += batch.nbytes
-                if num_bytes > MAX_BYTES:
-                    raise StoreError(f"{path}: more than {MAX_BYTES:,} bytes unpacked")
-                rows += batch.to_pylist()
-            return rows
+                if num_bytes > allowed:
+                    raise StoreError(f"{path}: more than {allowed:,} bytes unpacked")
+                yield from batch.to_pylist()
+    except MemoryError:  # pyarrow's own is an ArrowException too, and the file may be in order
+        raise
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise StoreError(f"{path}: not a Parquet file that can be read: {str(error).splitlines()[0]}") from None
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise StoreError(f"{path}: not a Parquet file that can be read: {reason}") from None
+
+
+def _check_file(metadata: Mapping[bytes, bytes], content: bytes, path: Path) -> None:
+    """Compare the checksum. A file that only looks as if it had none is not one of an older version."""
+    if _CHECKSUM in metadata:
+        check_sealed(content, metadata[_CHECKSUM].decode(errors="replace"), str(path))
+    elif _CHECKSUM in content or not metadata.keys() <= _KNOWN_METADATA:
+        raise StoreError(f"{path}: damaged, or metadata that this version of efhorizon does not know")
+
+
+def _check_types(types: Mapping[str, str], expected: Mapping[str, str], path: Path) -> None:
+    for name, type_ in expected.items():
+        if types.get(name) != type_:
+            raise StoreError(f"{path}: column {name} must be {type_}, not {types.get(name, 'missing')}")
+
+
+def _unpacked(metadata: Any) -> tuple[int, int]:
+    """How many bytes the largest column takes at least, and all of them; by what the file says itself."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    chunks = [group.column(number) for group in groups for number in range(group.num_columns)]
+    sizes = [max(chunk.total_uncompressed_size, _VALUE_BYTES * chunk.num_values) for chunk in chunks]
+    return max(sizes, default=0), sum(sizes) + _ROW_BYTES * metadata.num_rows
 
 
 def _arrow() -> Any:

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-from efhorizon.study.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, plain
+from efhorizon.io.decode import MAX_ITEMS, Count, Number, Positive, Record, Text, is_shallow, plain
 from efhorizon.study.sweep import Settings
 
 RESULTS_FORMAT: Final = "efhorizon-results"
@@ -94,6 +94,8 @@ class Row(Record, frozen=True):
     def __post_init__(self) -> None:
         if not _is_curve(self.learning_curve):
             raise ValueError("the points of the learning curve must each be a timestep and two, or three, numbers")
+        if not is_shallow(self.hyperparameters):
+            raise ValueError("hyperparameters: nested too deeply")
 
     @property
     def budget(self) -> float:
@@ -111,7 +113,7 @@ def _is_curve(points: list[tuple[Number | None, ...]]) -> bool:
     return set(map(type, steps)) == {int} and None not in required
 
 
-class ResultsMarker(Struct, frozen=True):
+class ResultsMarker(Record, frozen=True):
     """What makes a folder a results folder: results.json."""
 
     format: str = RESULTS_FORMAT
@@ -155,7 +157,7 @@ class StageOutcome(Struct, frozen=True):
         return self.status in ("left out", "failed")
 
 
-class StudyRecord(Struct, frozen=True, kw_only=True):
+class StudyRecord(Record, frozen=True, kw_only=True):
     """What was planned, and the result for each environment: study.json."""
 
     format: Literal["efhorizon-study"] = STUDY_FORMAT

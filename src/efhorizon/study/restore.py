@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import UNSET
 
 from efhorizon.errors import StoreError
+from efhorizon.io.names import is_safe_name
 from efhorizon.study import built_tables, export
 from efhorizon.study.analysis_record import AnyAnalysis
 from efhorizon.study.records import Row, RunKey
@@ -79,15 +80,9 @@ def _analyses(file: Path) -> list[AnyAnalysis]:
         return []
     analyses = [mdp.analysis for mdp in export.read_mdps(file) if mdp.analysis is not None]
     for analysis in analyses:
-        if not _can_be_a_file(analysis.id):
-            name = analysis.id[:_LONGEST_NAME]
-            raise StoreError(f"{file}: the MDP's name {name!r} cannot be the name of a file")
+        if not is_safe_name(analysis.id):
+            raise StoreError(f"{file}: the MDP's name {analysis.id[:80]!r} cannot be the name of a file")
     return list({analysis.id: analysis for analysis in analyses}.values())
-
-
-def _can_be_a_file(name: str) -> bool:
-    is_plain = name.isprintable() and Path(name).name == name and not name.startswith(".")
-    return is_plain and len(name.encode()) <= _LONGEST_NAME
 
 
 def _runs_file(path: Path) -> Path:
@@ -108,4 +103,6 @@ def _key(row: Row, where: str) -> RunKey:
     )
     if len(key.name) > _LONGEST_NAME:
         raise StoreError(f"{where}: id, algorithm, backend and setting are too long for the name of a file")
+    if key.name.startswith("."):
+        raise StoreError(f"{where}: {key.id[:80]!r} cannot be the beginning of a file's name")
     return key

@@ -9,11 +9,12 @@
     DIR/pictures/NAME-episode.png         an optimal episode, a sheet of frames
     DIR/study.json                        what was planned, and the result for each environment
     DIR/tables/, DIR/tables.csv           the tables that were built here, and what is known about those built elsewhere
+    DIR/checksums.txt                     of tables.csv; every JSON file carries its own, and pictures have theirs
 
 The digest in a row's name covers everything that the row depends on: hyperparameters, protocol, the fingerprint of the
 table, the version of the learner. So a row whose inputs have changed is another row, and is made again. Any number of
 sweeps can share a folder: a row is made by whoever holds its lock, and a file appears complete or not at all. An
-analysis is written after its pictures.
+analysis is written after its pictures. What is damaged is refused by name. Files of older versions have no checksums.
 """
 
 from __future__ import annotations
@@ -24,16 +25,21 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from efhorizon.errors import StoreError
-from efhorizon.io.files import write_json, written_aside
+from efhorizon.io.checksums import write_listed
+from efhorizon.io.decode import read_object, record_of, write_record
+from efhorizon.io.files import read_bytes, written_aside
+from efhorizon.io.names import safe_name
 from efhorizon.study import built_tables
-from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
+from efhorizon.study.analysis_record import AnyAnalysis, analysis_of
 from efhorizon.study.built_tables import BuiltTable
-from efhorizon.study.decode import json_object, plain, read_text, record_of
+from efhorizon.study.pictures import Picture, checked_png
 from efhorizon.study.records import FORMAT_VERSION, RESULTS_FORMAT, ResultsMarker, Row, RunKey, StudyRecord
 
-MAX_ANALYSIS_BYTES = 64 << 20  # the largest ones have a few hundred kilobytes
+MAX_RECORD_BYTES = 16 << 20  # of a row or an analysis; the largest ones have a few megabytes
+MAX_STUDY_BYTES = 16 << 20
 MAX_PICTURE_BYTES = 8 << 20
 _FILES = "[!.]*.json"  # not those that are being written
 _REMEDY = "; delete it and it will be made again"
@@ -68,7 +74,7 @@ class Results:
                 raise StoreError(
                     f"{path}: not a results directory, and not empty; choose another folder (nothing was written)"
                 )
-            write_json(marker, plain(ResultsMarker()))
+            write_record(marker, ResultsMarker())
         results = cls.opened(path)
         results._rows.mkdir(exist_ok=True)
         results._claims.mkdir(exist_ok=True)
@@ -79,11 +85,12 @@ class Results:
         if not marker.exists():
             return
         what = "the mark of a results directory"
-        content = json_object(read_text(marker, what), str(marker), what)
+        content = read_object(marker, what, MAX_STUDY_BYTES)
         if content.get("format") != RESULTS_FORMAT:
             raise StoreError(f"{marker}: not {what}; nothing was written")
         if content.get("format_version") != FORMAT_VERSION:
             raise StoreError(f"{marker}: made by another version of efhorizon; nothing was written")
+        record_of(content, ResultsMarker, str(marker))
 
     # rows
 
@@ -95,7 +102,7 @@ class Results:
         path = self._row_file(key)
         if path.exists():
             raise StoreError(f"{path}: this row already exists")
-        write_json(path, plain(row))
+        write_record(path, row)
         return path
 
     def row(self, key: RunKey) -> Row | None:
@@ -135,7 +142,10 @@ class Results:
                 os.close(descriptor)
 
     def _row_file(self, key: RunKey) -> Path:
-        return self._rows / f"{key.name}.json"
+        name = key.name
+        if name.startswith("."):  # the file would be hidden
+            raise StoreError(f"{key.id[:80]!r} cannot be the beginning of a file's name")
+        return self._rows / f"{name}.json"
 
     # analyses
 
@@ -166,10 +176,10 @@ class Results:
     def write_analysis(self, analysis: AnyAnalysis, pictures: Mapping[str, bytes] | None = None) -> None:
         """An analysis, after its pictures."""
         self.write_pictures(pictures or {})
-        write_json(self._analysis_file(analysis.id), plain(analysis))
+        write_record(self._analysis_file(analysis.id), analysis)
 
     def _analysis_file(self, name: str) -> Path:
-        return self._analyses / f"{name}.json"
+        return self._analyses / f"{safe_name(name)}.json"
 
     # pictures
 
@@ -181,11 +191,11 @@ class Results:
     def has_picture(self, name: str) -> bool:
         try:
             return (self.path / name).is_file()
-        except OSError:  # a name that cannot be one
+        except (OSError, ValueError):  # a name that cannot be one
             return False
 
-    def picture(self, name: str) -> bytes:
-        """The file of a picture that an analysis names, which must lie in the folder of pictures."""
+    def picture(self, name: str) -> Picture:
+        """The picture that an analysis names, which must lie in the folder of pictures; the error says why not."""
         folder, path = (self.path / "pictures").resolve(), self.path / name
         try:
             resolved = path.resolve(strict=True)
@@ -193,10 +203,7 @@ class Results:
             raise StoreError(f"{path}: no such picture") from None
         if not resolved.is_relative_to(folder) or not resolved.is_file():
             raise StoreError(f"{path}: not a picture inside {folder}")
-        size = resolved.stat().st_size
-        if size > MAX_PICTURE_BYTES:
-            raise StoreError(f"{path}: {size:,} bytes are too many for a picture (at most {MAX_PICTURE_BYTES:,})")
-        return resolved.read_bytes()
+        return checked_png(read_bytes(resolved, "a picture", MAX_PICTURE_BYTES), str(path))
 
     # the study
 
@@ -205,11 +212,10 @@ class Results:
         path = self.path / "study.json"
         if not path.exists():
             return None
-        what = "the record of a study"
-        return record_of(json_object(read_text(path, what), str(path), what), StudyRecord, str(path))
+        return record_of(read_object(path, "the record of a study", MAX_STUDY_BYTES), StudyRecord, str(path))
 
     def write_study(self, study: StudyRecord) -> None:
-        write_json(self.path / "study.json", plain(study))
+        write_record(self.path / "study.json", study)
 
     def tables(self) -> tuple[BuiltTable, ...]:
         """The tables that are here, and those that were built elsewhere before an export brought the study here."""
@@ -223,7 +229,7 @@ class Results:
         listed = {table.name: table for table in built_tables.read_tables(self._table_list)}
         new = {table.name: table for table in tables if table.name not in listed}
         if new:
-            built_tables.write_tables(self._table_list, [*listed.values(), *new.values()])
+            write_listed(self.path, {built_tables.FILE: built_tables.encoded_tables([*listed.values(), *new.values()])})
         return len(new)
 
     @property
@@ -237,13 +243,16 @@ def _is_unfinished_marker(path: Path) -> bool:
 
 
 def _read_row(path: Path) -> Row:
-    try:
-        content = json_object(read_text(path, "a row"), str(path), "a row")
-    except StoreError as error:
-        raise StoreError(f"{error}{_REMEDY}") from None
-    return record_of(content, Row, str(path))
+    return record_of(_content(path, "a row"), Row, str(path))
 
 
 def _read_analysis(path: Path) -> AnyAnalysis:
-    text = read_text(path, "an analysis", MAX_ANALYSIS_BYTES)
-    return decoded_analysis(text, str(path), what_to_do=_REMEDY)
+    return analysis_of(_content(path, "an analysis"), str(path))
+
+
+def _content(path: Path, what: str) -> dict[str, Any]:
+    """The content of a file that can be made again."""
+    try:
+        return read_object(path, what, MAX_RECORD_BYTES)
+    except StoreError as error:
+        raise StoreError(f"{error}{_REMEDY}") from None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from efhorizon import catalog
+from efhorizon.build.search_records import COMMIT, read_commit
 from efhorizon.build.target import Target
+from efhorizon.errors import StoreError
 from efhorizon.suites import registry
 
 Source = Literal["search", "list", "survey", "nothing"]
@@ -69,16 +70,16 @@ def search_state(target: Target, tables: Path) -> SearchState | None:
     pattern = re.compile(re.escape(target.search_name) + r"-[0-9a-f]+")
     folders = tables / "searches"
     commits = [
-        folder / "commit.json"
+        folder / COMMIT
         for folder in (folders.iterdir() if folders.is_dir() else ())
-        if pattern.fullmatch(folder.name) and (folder / "commit.json").is_file()
+        if pattern.fullmatch(folder.name) and (folder / COMMIT).is_file()
     ]
     if not commits:
         return None
     try:
-        content: dict[str, Any] = json.loads(max(commits, key=lambda path: path.stat().st_mtime).read_text())
-        num_states = int(content["files"]["state_screens"][0]) // 4  # an int32 for each state
-        starts = tuple(int(start) for start in content["layer_starts"])
-        return SearchState(num_states, int(content["num_expanded"]), starts, float(content["seconds"]))
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        commit = read_commit(max(commits, key=lambda path: path.stat().st_mtime).parent)
+    except (OSError, StoreError):
         return None  # a forecast need not know; the build will say what is wrong with it
+    if commit is None:
+        return None
+    return SearchState(commit.num_states, commit.num_expanded, tuple(commit.layer_starts), commit.seconds)

@@ -12,12 +12,9 @@ uniformly at random among the maximising action sequences.
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from fractions import Fraction
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,61 +22,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.agents.live.environments import LiveEnvironment, SnapshotEnvironment, live_environment
+from efhorizon.agents.live.live_run import (
+    LiveRun,
+    Settings,
+    bad_checkpoint,
+    exact_decimal,
+    read_checkpoint,
+)
 from efhorizon.agents.tabular.runs import InvalidSettingError, check_positive
-from efhorizon.errors import StoreError
-from efhorizon.io.files import write_json
+from efhorizon.io.decode import write_record
 
 __all__ = ["LiveRun", "Settings", "live_environment", "live_gorp"]
 
-FORMAT = "efhorizon-gorp-1"
 _MAX_SEQUENCES = 2**20
 _ACTIONS_A_DRAW = 64
 _SECONDS_A_CHECKPOINT = 10.0
 
 # Probabilities [A] of the actions after an observation; None stands for the uniform policy.
 ObservationPolicy = Callable[[Any], ArrayLike]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """All that decides the result, besides the environment and the exploration policy."""
-
-    id: str
-    horizon: int  # T
-    k: int
-    m: int
-    seed: int
-
-
-@dataclass(frozen=True)
-class LiveRun:
-    """A run of GORP on a live environment, finished or not."""
-
-    settings: Settings
-    actions: tuple[int, ...]  # chosen so far
-    rewards: tuple[float, ...]  # that they got
-    estimates: tuple[
-        float, ...
-    ]  # after each iteration, the mean return of the best sequence's episodes: a learning curve
-    ended: bool  # whether the environment ended the episode before the horizon
-    steps_played: int  # environment steps really taken, replays included
-    num_actions: int
-
-    @property
-    def is_complete(self) -> bool:
-        return self.ended or len(self.actions) == self.settings.horizon
-
-    @property
-    def total_reward(self) -> float:
-        """The return of the actions so far."""
-        return float(sum(map(_decimal, self.rewards)))
-
-    @property
-    def timesteps(self) -> int:
-        """T for each episode, as the paper counts: T^2 A^k m once complete, whether or not the episode ended early."""
-        settings = self.settings
-        iterations = settings.horizon if self.is_complete else len(self.actions)
-        return int(iterations * settings.horizon * self.num_actions**settings.k * settings.m)
 
 
 def live_gorp(
@@ -108,9 +68,10 @@ def live_gorp(
             f"k = {k}: {environment.num_actions}^{k} action sequences within {environment.horizon} steps"
         )
     settings = Settings(environment.id, environment.horizon, k, m, seed)
-    state = _resumed(settings, environment.num_actions, checkpoint)
-    for action in state.actions:
-        environment.advance(action)
+    state = LiveRun(settings, (), (), (), False, 0, environment.num_actions)
+    if checkpoint is not None and checkpoint.exists():
+        state = read_checkpoint(checkpoint, settings, environment.num_actions)
+        _replay(environment, state, checkpoint)
     replayed = environment.steps_played  # to get here: not part of what the run costs
     saved = time.monotonic()
     try:
@@ -122,7 +83,7 @@ def live_gorp(
                 settings=settings,
                 actions=(*state.actions, action),
                 rewards=(*state.rewards, reward),
-                estimates=(*state.estimates, float(estimate + sum(map(_decimal, state.rewards)))),
+                estimates=(*state.estimates, float(estimate + sum(map(exact_decimal, state.rewards)))),
                 ended=ended,
                 steps_played=state.steps_played + environment.steps_played - before,
                 num_actions=environment.num_actions,
@@ -130,12 +91,21 @@ def live_gorp(
             if on_progress is not None:
                 on_progress(state)
             if checkpoint is not None and time.monotonic() - saved > _SECONDS_A_CHECKPOINT:
-                _save(state, checkpoint)
+                write_record(checkpoint, state)
                 saved = time.monotonic()
     finally:
         if checkpoint is not None and environment.steps_played > replayed:
-            _save(state, checkpoint)
+            write_record(checkpoint, state)
     return state
+
+
+def _replay(environment: LiveEnvironment, state: LiveRun, checkpoint: Path) -> None:
+    """Take the environment to where a checkpoint ended; it must say again what it said then."""
+    last = len(state.actions) - 1
+    for step, (action, reward) in enumerate(zip(state.actions, state.rewards, strict=True)):
+        found = environment.advance(action)
+        if found != (reward, state.ended and step == last):
+            raise bad_checkpoint(checkpoint, f"step {step + 1} has another reward or end when it is replayed")
 
 
 def _iteration(
@@ -182,7 +152,7 @@ def _episode(
             action = draws.pop()
         observation, reward, ended = environment.step(action)
         if reward:
-            total += _decimal(reward)
+            total += exact_decimal(reward)
         if ended:
             break
     return total
@@ -198,32 +168,3 @@ def _drawn(probabilities: NDArray[np.float64], num_actions: int, rng: np.random.
             f"the exploration policy gave {probabilities}, no probabilities of {num_actions} actions"
         )
     return int(rng.choice(num_actions, p=probabilities / probabilities.sum()))
-
-
-@lru_cache(maxsize=4096)
-def _decimal(reward: float) -> Fraction:
-    """A reward as the shortest decimal that float32 rounds to it, as `TabularMDP.reward_units` reads rewards."""
-    return Fraction(str(np.float32(reward)))
-
-
-def _save(state: LiveRun, path: Path) -> None:
-    write_json(path, {"format": FORMAT, **asdict(state)})
-
-
-def _resumed(settings: Settings, num_actions: int, path: Path | None) -> LiveRun:
-    """The state of a run: as the checkpoint says, or a fresh one."""
-    if path is None or not path.exists():
-        return LiveRun(settings, (), (), (), False, 0, num_actions)
-    try:
-        content = json.loads(path.read_text())
-        if content.pop("format") != FORMAT:
-            raise ValueError("another format")
-        found = Settings(**content.pop("settings"))
-        for name in ("actions", "rewards", "estimates"):
-            content[name] = tuple(content[name])
-        state = LiveRun(settings=found, **content)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StoreError(f"{path}: not a checkpoint of GORP ({str(error).splitlines()[0]})") from None
-    if found != settings or state.num_actions != num_actions:
-        raise StoreError(f"{path}: a checkpoint of another run ({found}, not {settings})")
-    return state

@@ -16,13 +16,18 @@ from markupsafe import Markup, escape
 
 from efhorizon.render.numbers import power_of_ten, significant
 
-_NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CONTROLS = re.compile("[^\t\n\r\u0020-\u007e\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # most are not in XML
 _STEPS_OF_TICKS = (1, 2, 5, 10)
+
+
+def printable(text: str) -> str:
+    """Text without control characters and without what an XML parser refuses."""
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def escaped(text: object) -> Markup:
     """Text that is safe between tags or in quotes, and that an XML parser accepts."""
-    return escape(_NOT_IN_XML.sub("\N{REPLACEMENT CHARACTER}", str(text)))
+    return escape(printable(str(text)))
 
 
 def element(tag: str, *children: object, **attributes: object) -> Markup:
@@ -117,7 +122,7 @@ def log_ticks(low: float, high: float, wanted: int = 6) -> list[int]:
     """Whole powers of ten between two logarithms, about as many as wanted."""
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     step = max(1, math.ceil((last - first + 1) / max(1, wanted)))
-    return [exponent for exponent in range(first, last + 1) if (exponent - first) % step == 0]
+    return list(range(first, last + 1, step))
 
 
 def tick_text(value: float) -> str:

@@ -8,7 +8,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from efhorizon.bounds.interval import Interval
-from efhorizon.errors import StoreError
 from efhorizon.evaluation.records import MdpSummary
 from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData
@@ -51,19 +50,10 @@ def study_entries(data: StudyData) -> list[MdpEntry]:
     rows = _rows_by_mdp(data)
     entries = []
     for name in {**summaries, **data.analyses}:
-        _check_name(name)
         summary, analysis = summaries.get(name), data.analyses.get(name)
         suite = analysis.suite if analysis is not None else summary.origin if summary is not None else ""
         entries.append(MdpEntry(name, suite, summary, analysis, tuple(settings_of(rows.get(name, [])))))
     return sorted(entries, key=lambda entry: (entry.suite, _natural(entry.name)))
-
-
-def _check_name(name: str) -> None:
-    """JSON can hold texts that cannot be written to a file."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise StoreError(f"the name of an MDP is not valid text: {name[:60]!r}") from None
 
 
 def _natural(name: str) -> list[tuple[str, int]]:

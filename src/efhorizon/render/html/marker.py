@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from efhorizon._version import __version__
 from efhorizon.errors import StoreError
+from efhorizon.io.decode import read_object
 from efhorizon.io.files import write_json
 
 MARKER, FORMAT, FORMAT_VERSION = "report.json", "efhorizon-report", 1
+_MAX_BYTES = 1 << 16
 
 
 def write_marker(folder: Path) -> None:
@@ -19,10 +20,10 @@ def write_marker(folder: Path) -> None:
 def is_report(folder: Path) -> bool:
     """Whether a folder is one that `write_report` made."""
     try:
-        content = json.loads((folder / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        content = read_object(folder / MARKER, "the mark of a report", _MAX_BYTES)
+    except StoreError:
         return False
-    return isinstance(content, dict) and content.get("format") == FORMAT
+    return content.get("format") == FORMAT
 
 
 def check_replaceable(out: Path, study: Path) -> None:

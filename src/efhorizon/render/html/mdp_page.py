@@ -12,6 +12,7 @@ from markupsafe import Markup
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON, horizon_of
 from efhorizon.evaluation.records import GORP
+from efhorizon.io.decode import plain
 from efhorizon.render import numbers
 from efhorizon.render.charts import marks
 from efhorizon.render.charts.bars import layer_chart
@@ -25,7 +26,6 @@ from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, best_settings
 from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures
-from efhorizon.study.decode import plain
 
 _NOT_RUN = "not run"
 _LONGEST_TITLE = 2_000  # characters: an analysis may come from anybody

@@ -16,17 +16,18 @@ from efhorizon.evaluation import summary_csv
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
 from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.tables import Tables, all_tables
+from efhorizon.io.checksums import LIST, write_listed
 from efhorizon.io.files import written_aside
-from efhorizon.render.charts.svg import standalone
+from efhorizon.render.charts.svg import printable, standalone
 from efhorizon.render.html.entries import MdpEntry, study_entries
 from efhorizon.render.html.front_page import front_page
-from efhorizon.render.html.images import Picture, study_picture
 from efhorizon.render.html.listing_page import listing_page
 from efhorizon.render.html.marker import check_replaceable, write_marker
 from efhorizon.render.html.mdp_page import mdp_page
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.study import built_tables
 from efhorizon.study.export import MDPS, RUNS
+from efhorizon.study.pictures import Picture
 from efhorizon.study.results import Results
 
 DOWNLOADS = "data"
@@ -104,7 +105,7 @@ def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) 
         pictures: dict[str, str] = {}
         for kind, given in _pictures(entry).items() if entry.name not in without else ():
             try:
-                picture = study_picture(results, given)
+                picture = results.picture(given)
                 _check_frames(entry, given, picture)
             except StoreError as error:
                 notes.append(f"picture left out: {error}")
@@ -147,7 +148,7 @@ def _write_downloads(folder: Path, data: StudyData) -> list[str]:
     try:
         write_export(folder, data)
     except EfhorizonError as error:
-        summary_csv.write_summaries(folder / summary_csv.FILE, data.summaries)
+        write_listed(folder, {summary_csv.FILE: summary_csv.encoded_summaries(data.summaries)})
         return [f"no Parquet files: {error}"]
     return []
 
@@ -163,9 +164,8 @@ def _write_top_pages(
         figures["figures/min-k.svg"] = front["min_k_chart"]
     for name, picture in figures.items():
         site.write_bytes(name, standalone(picture).encode("utf-8", "replace"))
-    names = [
-        name for name in (summary_csv.FILE, MDPS, RUNS, built_tables.FILE) if (site.folder / DOWNLOADS / name).exists()
-    ]
+    known = (summary_csv.FILE, MDPS, RUNS, built_tables.FILE, LIST)
+    names = [name for name in known if (site.folder / DOWNLOADS / name).exists()]
     downloads = [(name, (site.folder / DOWNLOADS / name).stat().st_size) for name in names]
     site.write("data.html", "data.html", {"downloads": downloads, "figures": sorted(figures), "entries": entries})
     site.write("reproduce.html", "reproduce.html", {"entries": entries, "tables": tables})
@@ -174,10 +174,11 @@ def _write_top_pages(
 
 
 def _environment() -> Environment:
-    """Templates escape everything that is not markup already, and fail on unknown names."""
+    """Templates escape everything that is not markup already, without control characters; unknown names fail."""
     return Environment(
         loader=PackageLoader("efhorizon.render.html"),
         autoescape=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

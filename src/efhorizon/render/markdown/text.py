@@ -12,7 +12,7 @@ from efhorizon.render.numbers import DIVIDED, MISSING, TIMES, plain_from_log10, 
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _DIGITS = 9  # further digits are the last bits of a logarithm, which differ between machines
-_BLANKS = re.compile(r"[\s\x00-\x1f\x7f\ud800-\udfff]+")
+_BLANKS = re.compile(r"[\s\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 _SPECIAL = re.compile(r"[\\`*\[\]|~$#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")  # pong_10 needs no backslash
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "@": "&#64;", "://": "&#58;//"}  # "&" first
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.markup import escape
-
 from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.effective_horizon import HorizonAtK
@@ -16,7 +14,7 @@ from efhorizon.bounds.unfinished import AnytimeAnalysis
 from efhorizon.planning.sweeps import Witness
 from efhorizon.render import numbers
 from efhorizon.render.numbers import significant, steps
-from efhorizon.render.terminal.layout import Parts, bar, table, warned
+from efhorizon.render.terminal.layout import Parts, bar, literal, table, warned
 
 _BAR_WIDTH = 20
 _STEP_COLUMNS = ("effective_horizon", "ucb", "covering_length")
@@ -33,14 +31,14 @@ def several_analyses(results: Sequence[tuple[Path, Analysis | AnytimeAnalysis]])
     rows = table(*_COLUMNS)
     for path, result in results:
         cells = _interval_row(result) if isinstance(result, AnytimeAnalysis) else _row(result)
-        rows.add_row(escape(result.id or str(path)), *cells)
+        rows.add_row(literal(result.id or str(path)), *cells)
     yield rows
 
 
 def _analysis(path: Path, result: Analysis, image: Path | None) -> Parts:
     discount = f", discount {result.gamma:g}" if result.gamma != 1 else ""
     yield (
-        f"[bold]{escape(result.id or str(path))}[/bold]  {numbers.counted(result.num_states, 'state')}, "
+        f"[bold]{literal(result.id or str(path))}[/bold]  {numbers.counted(result.num_states, 'state')}, "
         f"{numbers.counted(result.num_actions, 'action')}, horizon {result.horizon}{discount}"
     )
     yield ""
@@ -71,7 +69,7 @@ def _verdict(result: Analysis) -> Parts:
         yield "[bold]Nothing to learn[/bold]: every action sequence earns the same."
         return
     if horizon.value is None or horizon.sample_complexity is None:
-        yield f"[bold]Effective horizon unknown[/bold]: {escape(str(horizon.reason))}"
+        yield f"[bold]Effective horizon unknown[/bold]: {literal(horizon.reason)}"
     else:
         sign = "=" if horizon.kind == "exact" else "at most"
         ease = "within" if horizon.sample_complexity <= PAPER_STEPS else "beyond"
@@ -89,7 +87,7 @@ def _verdict(result: Analysis) -> Parts:
 def _at_k(entry: HorizonAtK) -> str:
     bound = "no upper bound" if entry.upper_m is None else f"m ≤ {steps(entry.upper_m)}"
     theorem = "does not apply" if entry.theorem_m is None else f"gives {steps(entry.theorem_m)}"
-    why = f" ({escape(entry.theorem_reason)})" if entry.theorem_reason else ""
+    why = f" ({literal(entry.theorem_reason)})" if entry.theorem_reason else ""
     exact = f"m = {steps(entry.exact_m)} exactly, " if entry.exact_m is not None else ""
     return f"{exact}{bound}; Theorem 5.4 {theorem}{why}"
 
@@ -101,15 +99,15 @@ def _bounds(result: Analysis) -> Parts:
     width = max(map(len, result.titles.values()))
     for name, bound in sorted(result.bounds.items(), key=lambda item: _order(item[1].sample_complexity)):
         needed = bound.sample_complexity
-        title = f"    {escape(f'{result.titles[name]:{width}}')} {steps(needed):>12}"
+        title = f"    {literal(f'{result.titles[name]:{width}}')} {steps(needed):>12}"
         if needed is None:
-            yield f"{title} [dim]{escape(bound.reason or '')}[/dim]"
+            yield f"{title} [dim]{literal(bound.reason or '')}[/dim]"
         else:
             yield f"{title} {bar(math.log10(max(1, needed)) / longest, _BAR_WIDTH)}"
 
 
 def _deciding(witness: Witness, image: Path | None) -> Parts:
-    saved = f", picture saved as {escape(str(image))}" if image else ""
+    saved = f", picture saved as {literal(image)}" if image else ""
     yield (
         f"  deciding state: {witness.state} at time {witness.time} (the paper counts from 1: {witness.time + 1}){saved}"
     )
@@ -125,7 +123,7 @@ def _intervals(path: Path, result: AnytimeAnalysis) -> Parts:
     """What is certain about an unfinished table."""
     unexplored = warned(f"{result.num_unexplored:,} not")
     yield (
-        f"[bold]{escape(result.id or str(path))}[/bold]  {result.num_explored:,} states explored, {unexplored}, "
+        f"[bold]{literal(result.id or str(path))}[/bold]  {result.num_explored:,} states explored, {unexplored}, "
         f"{numbers.counted(result.num_actions, 'action')}, horizon {result.horizon}"
     )
     low, high = result.reward_bounds

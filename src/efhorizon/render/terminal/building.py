@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
-
 from efhorizon.build.pipeline import BuildResult
 from efhorizon.build.verify import VerificationReport
 from efhorizon.mdp import TabularMDP
 from efhorizon.render import numbers
-from efhorizon.render.terminal.layout import Parts, warned
+from efhorizon.render.terminal.layout import Parts, literal, warned
 
 
 def build_result(result: BuildResult) -> Parts:
@@ -22,7 +20,7 @@ def build_result(result: BuildResult) -> Parts:
     mdp = result.mdp
     if mdp is None:
         return
-    yield f"[bold]{escape(result.id)}[/bold]  horizon {mdp.horizon}, {numbers.counted(mdp.num_actions, 'action')}"
+    yield f"[bold]{literal(result.id)}[/bold]  horizon {mdp.horizon}, {numbers.counted(mdp.num_actions, 'action')}"
     raw = numbers.count(mdp.metadata["num_states_raw"])
     yield f"  states     {mdp.num_states:,} (from {raw} raw), {numbers.counted(mdp.num_screens, 'screen')}"
     if mdp.unexplored is None:
@@ -31,7 +29,7 @@ def build_result(result: BuildResult) -> Parts:
         yield f"  unfinished {unexplored(int(mdp.unexplored.sum()))}"
     yield f"  work       {_work(result)}"
     yield f"  verified   {verification(mdp.metadata['verification'])}"
-    yield f"  stored in  {escape(str(result.path))}"
+    yield f"  stored in  {literal(result.path)}"
 
 
 def verification_report(name: str | None, report: VerificationReport) -> Parts:
@@ -39,15 +37,15 @@ def verification_report(name: str | None, report: VerificationReport) -> Parts:
     verdict = "[green]exact[/green]" if report.is_exact else "[red]not exact[/red]"
     screens = "with screens" if report.screens_compared else "without screens"
     yield (
-        f"{escape(str(name))}: {verdict}; {report.num_steps:,} steps of "
+        f"{literal(name)}: {verdict}; {report.num_steps:,} steps of "
         f"{numbers.counted(report.num_episodes, 'episode')} compared {screens} in {numbers.seconds(report.seconds)}"
     )
     if report.difference is not None:
-        yield f"first difference: {escape(str(report.difference))}"
+        yield f"first difference: {literal(report.difference)}"
 
 
 def exported_table(mdp: TabularMDP, file: Path, num_bytes: int) -> Parts:
-    yield (f"{numbers.counted(mdp.num_states, 'state')} written to {escape(str(file))} ({numbers.size(num_bytes)})")
+    yield (f"{numbers.counted(mdp.num_states, 'state')} written to {literal(file)} ({numbers.size(num_bytes)})")
 
 
 def returns(worst: float, best: float) -> str:

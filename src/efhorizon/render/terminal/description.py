@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.markup import escape
 
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
 from efhorizon.render import numbers
 from efhorizon.render.terminal import building
-from efhorizon.render.terminal.layout import Parts, bar
+from efhorizon.render.terminal.layout import Parts, bar, literal
 
 _MAX_REWARDS_SHOWN = 8
 _BAR_WIDTH = 40
@@ -78,9 +77,9 @@ def description(mdp: TabularMDP, path: Path, image: Path | None) -> Description:
 def described(table: Description) -> Parts:
     """One screen."""
     raw = f" (from {table.num_states_raw:,} raw)" if table.num_states_raw else ""
-    saved = f", start screen saved as {escape(table.image)}" if table.image else ""
+    saved = f", start screen saved as {literal(table.image)}" if table.image else ""
     num_pairs = table.num_states * table.num_actions
-    yield f"[bold]{escape(table.id or table.path)}[/bold]"
+    yield f"[bold]{literal(table.id or table.path)}[/bold]"
     yield (
         f"  size         {table.num_states:,} states{raw}, {numbers.counted(table.num_actions, 'action')}, "
         f"horizon {table.horizon}"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.markup import escape
-
 from efhorizon.evaluation.bound_table import BoundTable
 from efhorizon.evaluation.changes import ChangeTable
 from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO, METRICS, Metric
@@ -14,7 +12,7 @@ from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render import numbers
 from efhorizon.render.numbers import MISSING, counted, decimal
-from efhorizon.render.terminal.layout import Parts, heading, table
+from efhorizon.render.terminal.layout import Parts, heading, literal, table
 
 _MAX_LISTED = 60  # MDPs; longer lists are for programs
 _SIGNIFICANT = 0.05
@@ -38,7 +36,7 @@ def evaluation(tables: Tables) -> Parts:
     yield from _lists(tables)
     if tables.notes:
         yield from heading("Notes")
-        yield from (f"- {escape(note)}" for note in tables.notes)
+        yield from (f"- {literal(note)}" for note in tables.notes)
 
 
 def _counts(tables: Tables) -> Parts:
@@ -69,12 +67,12 @@ def _bounds(bounds: BoundTable) -> Parts:
     shown = table("", *(metric.title for metric in METRICS))
     reasons: dict[str, None] = {}
     for row in bounds.rows:
-        shown.add_row(escape(row.title), *_cells(row.metrics, row.published, reasons))
+        shown.add_row(literal(row.title), *_cells(row.metrics, row.published, reasons))
         if row.finite_only is not None:
             finite = _cells(row.finite_only, row.published, reasons)
             shown.add_row(f"  without its {row.num_infinite} infinite", *finite)
     yield shown
-    yield from (f"  {escape(reason)}" for reason in reasons)
+    yield from (f"  {literal(reason)}" for reason in reasons)
 
 
 def _tests(bounds: BoundTable) -> Parts:
@@ -88,7 +86,7 @@ def _tests(bounds: BoundTable) -> Parts:
     by_name = {(test.second, test.metric): test for test in bounds.tests}
     shown = table("", *(metric.title for metric in METRICS))
     for other in dict.fromkeys(test.second for test in bounds.tests):
-        shown.add_row(escape(title[other]), *(_test(by_name[other, metric.name], metric) for metric in METRICS))
+        shown.add_row(literal(title[other]), *(_test(by_name[other, metric.name], metric) for metric in METRICS))
     yield shown
 
 
@@ -100,7 +98,7 @@ def _leave_one_out(bounds: BoundTable) -> Parts:
     for row in bounds.rows:
         left = row.leave_one_out
         shown.add_row(
-            escape(row.title),
+            literal(row.title),
             decimal(left.accuracy),
             decimal(row.metrics["accuracy"].value),
             _without(left.correlation_low, left.correlation_low_without),
@@ -142,9 +140,9 @@ def _changes(title: str, changes: ChangeTable) -> Parts:
     shown = table("", *(metric.title for metric in metrics))
     reasons: dict[str, None] = {}
     for row in changes.rows:
-        shown.add_row(escape(row.title), *_cells(row.metrics, row.published, reasons, metrics))
+        shown.add_row(literal(row.title), *_cells(row.metrics, row.published, reasons, metrics))
     yield shown
-    yield from (f"  {escape(reason)}" for reason in reasons)
+    yield from (f"  {literal(reason)}" for reason in reasons)
 
 
 def _lists(tables: Tables) -> Parts:
@@ -156,13 +154,13 @@ def _lists(tables: Tables) -> Parts:
     shown = table("", "states", "A", "T", "least k", "H", "kind", "covering length", "EPW")
     for each in tables.properties:
         shown.add_row(
-            escape(each.name),
+            literal(each.name),
             numbers.count(each.num_states),
             str(each.num_actions),
             str(each.horizon),
             numbers.count(each.k_min),
             decimal(each.effective_horizon),
-            escape(each.effective_horizon_kind or MISSING),
+            literal(each.effective_horizon_kind or MISSING),
             numbers.from_log10(each.covering_length_log10),
             numbers.count(each.epw),
         )
@@ -170,11 +168,11 @@ def _lists(tables: Tables) -> Parts:
     yield from heading("MDPs: bounds and sample complexities, in timesteps")
     bounds = list(dict.fromkeys(name for each in tables.complexities for name in each.bounds_log10))
     algorithms = list(dict.fromkeys(name for each in tables.complexities for name in each.sample_complexities))
-    titles = [escape(name.upper()) for name in algorithms]
-    shown = table("", *(escape(name.replace("_", " ")) for name in bounds), *titles)
+    titles = [literal(name.upper()) for name in algorithms]
+    shown = table("", *(literal(name.replace("_", " ")) for name in bounds), *titles)
     for line in tables.complexities:
         shown.add_row(
-            escape(line.name),
+            literal(line.name),
             *(numbers.from_log10(line.bounds_log10.get(name)) for name in bounds),
             *(numbers.steps_needed(line.sample_complexities.get(name)) for name in algorithms),
         )
@@ -183,7 +181,7 @@ def _lists(tables: Tables) -> Parts:
     shown = table("", "exploring", "optimal", *titles)
     for entry in tables.returns:
         found = (entry.exploration, entry.optimal, *(entry.of_algorithms.get(name) for name in algorithms))
-        shown.add_row(escape(entry.name), *(numbers.significant(number, 4) for number in found))
+        shown.add_row(literal(entry.name), *(numbers.significant(number, 4) for number in found))
     yield shown
 
 
@@ -228,4 +226,4 @@ def _factor(log10_difference: float) -> str:
 
 
 def _without(value: float | None, game: str | None) -> str:
-    return MISSING if value is None else f"{decimal(value)} without {escape(str(game))}"
+    return MISSING if value is None else f"{decimal(value)} without {literal(game)}"

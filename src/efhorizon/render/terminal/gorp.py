@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.markup import escape
-
 from efhorizon.agents.live.gorp import LiveRun
 from efhorizon.agents.tabular.gorp_search import GorpSearch, Trial
 from efhorizon.agents.tabular.runs import Runs
 from efhorizon.mdp import TabularMDP
 from efhorizon.render import numbers
-from efhorizon.render.terminal.layout import Parts, warned
+from efhorizon.render.terminal.layout import Parts, literal, warned
 
 
 def gorp_runs(name: str, mdp: TabularMDP, k: int, m: int | None, results: Runs, search: GorpSearch | None) -> Parts:
     """Runs with a given m, or what a search for the smallest one found; `m` is None where it found none."""
     yield (
-        f"[bold]{escape(name)}[/bold]  {numbers.counted(mdp.num_states, 'state')}, "
+        f"[bold]{literal(name)}[/bold]  {numbers.counted(mdp.num_states, 'state')}, "
         f"{numbers.counted(mdp.num_actions, 'action')}, horizon {mdp.horizon}"
     )
     share = f"{100 * results.success_rate:.1f}% of {results.num_runs:,} runs return an optimal policy"
@@ -41,7 +39,7 @@ def live_runs(results: Sequence[LiveRun]) -> Parts:
     """One line for each seed."""
     first = results[0]
     yield (
-        f"[bold]{escape(first.settings.id)}[/bold]  {numbers.counted(first.num_actions, 'action')}, "
+        f"[bold]{literal(first.settings.id)}[/bold]  {numbers.counted(first.num_actions, 'action')}, "
         f"horizon {first.settings.horizon:,}, live"
     )
     yield f"  GORP, k = {first.settings.k}, m = {first.settings.m:,}"

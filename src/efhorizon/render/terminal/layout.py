@@ -24,10 +24,23 @@ def table(*columns: str, left: int = 1) -> Table:
     return made
 
 
+def literal(text: object) -> str:
+    """A text from anywhere for a place inside markup: it prints as it is, in one line."""
+    return escape(printable(text))
+
+
+def printable(text: object) -> str:
+    """A text that cannot steer a terminal: control characters, ends of lines and marks of direction are spelled out."""
+    given = str(text)
+    if given.isprintable():
+        return given
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in given)
+
+
 def heading(text: str) -> Parts:
     """A title with an empty line above it."""
     yield ""
-    yield f"[bold]{escape(text)}[/bold]"
+    yield f"[bold]{literal(text)}[/bold]"
 
 
 def warned(text: str) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
-
 from efhorizon.render.html.site import WrittenReport
 from efhorizon.render.numbers import counted, size
-from efhorizon.render.terminal.layout import Parts
+from efhorizon.render.terminal.layout import Parts, literal
 
 
 def written_report(report: WrittenReport) -> Parts:
     files = f"{counted(report.num_files, 'file')}, {size(report.num_bytes)}"
-    yield f"{counted(report.num_mdps, 'MDP')}, {files}: {escape(str(report.index))}"
+    yield f"{counted(report.num_mdps, 'MDP')}, {files}: {literal(report.index)}"

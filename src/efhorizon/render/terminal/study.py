@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from rich.markup import escape
-
 from efhorizon.render.numbers import MISSING, counted, seconds, seconds_span, size, size_span
-from efhorizon.render.terminal.layout import Parts, table
+from efhorizon.render.terminal.layout import Parts, literal, table
 from efhorizon.study.forecast import Forecast, Span, StageForecast
 from efhorizon.study.plan import Plan
 from efhorizon.study.records import StageOutcome
@@ -27,14 +25,14 @@ def environments(count: int) -> str:
 def forecast_table(plan: Plan, expected: Forecast, *, free_disk: int, free_memory: int) -> Parts:
     """What it will take, stage by stage, and how reliable that is."""
     processes = counted(plan.num_workers, "process", "processes")
-    yield f"{environments(len(plan.names))}, {processes}; results in {escape(str(plan.out))}"
+    yield f"{environments(len(plan.names))}, {processes}; results in {literal(plan.out)}"
     rows = table("stage", "done", "left", "time", "memory", "disk")
     for stage in expected.stages:
         rows.add_row(stage.stage, *_counts(stage), *_amounts(stage))
     rows.add_row("in all", "", "", *_spans(expected.seconds, expected.memory, expected.disk), style="bold")
     yield rows
     for note in _notes(plan, expected, free_disk, free_memory):
-        yield f"[dim]- {escape(note)}[/dim]"
+        yield f"[dim]- {literal(note)}[/dim]"
 
 
 def time_left(left: Forecast) -> str:
@@ -50,11 +48,11 @@ def study_result(plan: Plan, result: StudyResult, report: Path | None) -> Parts:
     """What is complete, what is not and why, and where the report is."""
     yield f"{result.num_complete} of {environments(len(plan.names))} complete after {seconds(result.seconds)}"
     for outcome in (*result.with_status("failed"), *result.with_status("left out")):
-        yield f"{outcome.status}: {escape(f'{outcome.name} ({outcome.stage}): {outcome.text}')}"
+        yield f"{outcome.status}: {literal(f'{outcome.name} ({outcome.stage}): {outcome.text}')}"
     if plan.note:
-        yield f"note: {escape(plan.note)}"
+        yield f"note: {literal(plan.note)}"
     if report is not None:
-        yield f"report: {escape(str(report))}"
+        yield f"report: {literal(report)}"
 
 
 def restored_line(restored: Restored) -> str:

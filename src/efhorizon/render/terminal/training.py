@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.markup import escape
-
 from efhorizon.agents.deep.protocol import RunRecord
 from efhorizon.render import numbers
-from efhorizon.render.terminal.layout import Parts
+from efhorizon.render.terminal.layout import Parts, literal
 from efhorizon.study.records import Row
 
 
@@ -49,11 +47,11 @@ class TrainingSummary:
 def training_summary(summary: TrainingSummary) -> Parts:
     """One line for each table and one for each setting."""
     for table in summary.environments:
-        yield f"[bold]{escape(table.id)}[/bold]  {summary.algorithm}: {_needed(table.sample_complexity)}"
+        yield f"[bold]{literal(table.id)}[/bold]  {summary.algorithm}: {_needed(table.sample_complexity)}"
         for name, setting in table.settings.items():
             needed = _needed(setting.sample_complexity)
-            yield f"  {escape(f'{name:16}')} {needed:>16}  ({setting.solved} of {setting.runs} runs solved)"
-    yield f"{numbers.counted(summary.rows, 'row')} in {escape(summary.results)}"
+            yield f"  {literal(f'{name:16}')} {needed:>16}  ({setting.solved} of {setting.runs} runs solved)"
+    yield f"{numbers.counted(summary.rows, 'row')} in {literal(summary.results)}"
 
 
 def row_line(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""Pictures of a study: only PNG files inside its pictures folder get into a report, and only their image data."""
+"""Pictures of a study: PNG files whose checksums are compared, and only their image data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import zlib
 from dataclasses import dataclass
 
 from efhorizon.errors import StoreError
-from efhorizon.study.results import Results
 
 MAX_PIXELS = 40_000_000  # a browser takes four bytes for each
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -21,11 +20,6 @@ class Picture:
     content: bytes
     width: int
     height: int
-
-
-def study_picture(results: Results, name: str) -> Picture:
-    """The picture that an analysis names, such as "pictures/NAME-start.png"; the error says why it was refused."""
-    return checked_png(results.picture(name), str(results.path / name))
 
 
 def checked_png(content: bytes, where: str) -> Picture:

@@ -1,13 +1,15 @@
 """From JSON that may come from anywhere to a record: an error names the file, the field and what is wrong with it.
 
 Numbers are decoded by Python itself, since sample complexities are integers of up to 4,300 digits; msgspec then checks
-every field and makes the record.
+every field and makes the record. A file that is one record carries a checksum as its last field; files of older
+versions have none.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -17,17 +19,25 @@ import numpy as np
 from msgspec import Meta
 
 from efhorizon.errors import StoreError
-from efhorizon.io.files import read_bytes
+from efhorizon.io.checksums import BLANK, check_sealed, sealed
+from efhorizon.io.files import read_bytes, written_aside
 
 MAX_FILE_BYTES = 1 << 28
 MAX_ITEMS = 100_000  # of any list in a record
-_LARGEST_FLOAT = 1.7976931348623157e308  # NaN and infinity are not between its negative and itself
+LARGEST_FLOAT = 1.7976931348623157e308  # NaN and infinity are not between its negative and itself
+LARGEST_INTEGER = (1 << 63) - 1
+_LARGEST_EXACT = 1 << 53  # larger integers are not all floats
 
-Number = int | Annotated[float, Meta(ge=-_LARGEST_FLOAT, le=_LARGEST_FLOAT)]  # integers may be larger than any float
-Count = Annotated[int, Meta(ge=0)]
-Positive = Annotated[int, Meta(ge=1)]
+Finite = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
+Number = Annotated[int, Meta(ge=-_LARGEST_EXACT, le=_LARGEST_EXACT)] | Finite
+Count = Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)]
+Positive = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
+LargeNumber = int | Finite  # what bounds say: integers may be larger than any float
+LargePositive = Annotated[int, Meta(ge=1)]
 Text = Annotated[str, Meta(min_length=1)]
 
+_CHECKSUM = "checksum"
+_MOST_LEVELS = 20  # of content that is not described by a record
 _LONGEST_SHOWN = 60  # characters of a value that is wrong
 _KINDS = {
     "int": "a whole number",
@@ -43,27 +53,57 @@ _EXPECTED = re.compile(r"Expected `(?P<kind>[^`]+?)(?: \| null)?`(?P<limit>[^`]*
 _PLACE = re.compile(r"(?P<message>.*?)(?: - at `(?P<key>key` in `)?\$(?P<path>.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
 _RecordT = TypeVar("_RecordT")
+
+
+class _WrongError(ValueError):
+    """What is wrong with a text that is JSON otherwise."""
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A record that is read and written again: an unknown field would be lost, so it is refused."""
 
 
-def read_text(path: Path, what: str, max_bytes: int = MAX_FILE_BYTES) -> str:
-    """The text of a file that is not larger than a file of its kind can be."""
+def read_object(path: Path, what: str, max_bytes: int) -> dict[str, Any]:
+    """The JSON object that a file holds, without its checksum, which is compared."""
+    content = read_bytes(path, what, max_bytes)
+    found = json_object(text_of(content, path, what), str(path), what)
+    if _CHECKSUM in found:
+        check_sealed(content, found.pop(_CHECKSUM), str(path))
+    return found
+
+
+def write_record(path: Path, record: msgspec.Struct) -> None:
+    """Write a record and its checksum as a file, in one step."""
+    with written_aside(path) as temporary:
+        temporary.write_bytes(encoded_record(record))
+
+
+def encoded_record(record: msgspec.Struct) -> bytes:
+    """The content of a file that holds a record and its checksum."""
+    return sealed(json.dumps({**plain(record), _CHECKSUM: BLANK}, indent=1).encode())
+
+
+def text_of(content: bytes, path: Path, what: str) -> str:
+    """The text that a file holds."""
     try:
-        return read_bytes(path, what, max_bytes).decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise StoreError(f"{path}: not {what}: it is not text in UTF-8") from None
 
 
 def json_object(text: str, where: str, what: str) -> dict[str, Any]:
-    """The JSON object that a text is."""
+    """The JSON object that a text is. A name may not come twice, and every text can be written to a file."""
     try:
-        content = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        content = None
+        content = json.loads(text, parse_constant=_refuse, object_pairs_hook=_named_once)
+        if _SURROGATE.search(text):
+            json.dumps(content, ensure_ascii=False).encode()
+    except (ValueError, RecursionError) as error:
+        reason = f": {error}" if isinstance(error, _WrongError) else ""
+        reason = ": a text in it is not valid Unicode" if isinstance(error, UnicodeEncodeError) else reason
+        raise StoreError(f"{where}: not {what}{reason}") from None
     if not isinstance(content, dict):
         raise StoreError(f"{where}: not {what}")
     return content
@@ -75,6 +115,12 @@ def record_of(content: object, kind: type[_RecordT], where: str) -> _RecordT:
         return msgspec.convert(content, kind, str_keys=True)
     except msgspec.ValidationError as error:
         raise StoreError(f"{where}: {_explained(str(error), content, kind)}") from None
+
+
+def is_shallow(value: object, levels: int = _MOST_LEVELS) -> bool:
+    """Whether content of any kind is nested so little that it can be written again."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(is_shallow(item, levels - 1) for item in inside if isinstance(item, dict | list))
 
 
 def plain(record: msgspec.Struct) -> dict[str, Any]:
@@ -112,8 +158,8 @@ def _wanted(kind: str, limit: str) -> str:
     name = _KINDS.get(kind, kind)
     if kind == "float" and limit:
         return "a finite number"
-    if limit.startswith(">= "):
-        return f"{name} of at least {limit[3:]}"
+    if bound := re.fullmatch(r"([<>])= (-?\d+)", limit):
+        return f"{name} of at {'most' if bound[1] == '<' else 'least'} {int(bound[2]):,}"
     if limit == "of length >= 1":
         return f"{name} of at least 1 character"
     if length := re.fullmatch(r"of length (<= )?(\d+)", limit):
@@ -175,4 +221,12 @@ def _joined(path: list[str | int]) -> str:
 
 
 def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is not valid JSON")
+    raise _WrongError(f"{constant} is not a number in JSON")
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise _WrongError(f"{twice[:_LONGEST_SHOWN]!r} comes twice in it")
+    return found
