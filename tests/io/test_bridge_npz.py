@@ -136,7 +136,8 @@ def test_a_file_that_needs_more_memory_than_there_is_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A header may be honest and the data compressed a thousandfold: sizes are compared with memory as well."""
-    path = written(tmp_path / "x.npz", transitions=np.zeros((1000, 2), np.int64), rewards=np.zeros((1000, 2)))
+    large = {"transitions": np.zeros((1000, 2), np.int64), "rewards": np.zeros((1000, 2))}
+    path = written(tmp_path / "x.npz", **{**dict.fromkeys(arrays()), **large})
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1000))
     with pytest.raises(EfhorizonError, match="memory") as error:
         load(path, horizon=3)

@@ -52,7 +52,11 @@ PARTS = (
         ("bounds/test_appendix_c.py", "bounds/test_exact_horizon.py", "bounds/test_analysis.py"),
     ),
     Part("consolidate", ("build/consolidate.py",), ("build/test_consolidate.py", "build/test_verify.py")),
-    Part("io", ("io/store.py", "io/bridge_npz.py", "io/files.py"), ("io/test_*.py",)),
+    Part(
+        "io",
+        ("io/[bcflz]*.py", "io/shapes.py", "io/store.py"),
+        ("io/test_*.py", "study/test_checksums.py"),
+    ),
     Part(
         "evaluation",
         ("evaluation/metrics.py", "evaluation/runs.py"),
