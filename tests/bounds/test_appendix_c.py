@@ -21,7 +21,9 @@ from efhorizon.bounds.appendix_c.bound import appendix_c_bound, least_certified
 from efhorizon.bounds.appendix_c.failure_bound import FailureBound
 from efhorizon.bounds.appendix_c.methods import UNUSED, bennett
 from efhorizon.bounds.appendix_c.tails import (
+    LOW,
     NUM_COLUMNS,
+    SLACK,
     berry_esseen_error,
     difference_exponent,
     exceeds,
@@ -232,6 +234,24 @@ def test_choices_are_worked_off_in_blocks(rng: np.random.Generator, monkeypatch:
         monkeypatch.setattr("efhorizon.bounds.appendix_c.failure_bound._ROWS_A_BLOCK", rows)
         assert [bound(7).failure for bound in bounds] == whole
     assert max(len(bound(7).methods) for bound in bounds) > 4
+
+
+def test_tails_allow_for_an_error_of_the_mean() -> None:
+    """A mean that is known to 0.1: the bounds are those of the least favourable mean, and so of all returns."""
+    (exact,) = coins([0.5], [True])
+    rough = exact.copy()
+    rough[SLACK] = 0.1
+    for u in (-0.05, 0.0, 0.3, 0.5, 0.7, 1.0, 1.05):
+        assert exceeds(rough, u, 9.0) >= max(exceeds(exact, u, 9.0), exceeds(exact, u - 0.0999, 9.0))
+        assert reaches(rough, u, 9.0) >= max(reaches(exact, u, 9.0), reaches(exact, u - 0.0999, 9.0))
+        assert stays_within(rough, u, 9.0) >= max(stays_within(exact, u, 9.0), stays_within(exact, u + 0.0999, 9.0))
+    assert exceeds(rough, 1.1, 9.0) == reaches(rough, 1.11, 9.0) == stays_within(rough, -0.11, 9.0) == 0.0
+    assert difference_exponent(rough, exact) == 0.0
+    better = rough.copy()
+    better[LOW] = 1.0
+    gap = exponent(1.0 - 0.1, 0.5, 1.0 + 0.1)  # two coins, apart by 1 but for the error
+    assert difference_exponent(better, exact) == pytest.approx(gap)
+    assert difference_exponent(exact, better) == 0.0
 
 
 def test_berry_esseen_of_a_fair_coin() -> None:

@@ -97,6 +97,15 @@ def test_how_rare_a_known_state_can_be() -> None:
     assert last_two.sample_complexity["ucb"] == Interval(4 * 2 * 4, None)
 
 
+def test_a_tie_that_is_known_is_no_doubt() -> None:
+    """Two of three actions pay 1; the third leads into the dark, but only when the episode is over."""
+    table = TabularMDP([[-1, -1, 1], [-1, -1, -1]], [[1.0, 1.0, 0.0], [0.0] * 3], 1, unexplored=[False, True])
+    found = analyze(table)
+    assert isinstance(found, AnytimeAnalysis)
+    for name, value in {"optimal_return_probability": 2 / 3, "min_k": 1, "epw": 1, "optimal_return": 1.0}.items():
+        assert found.intervals[name] == Interval(pytest.approx(value), pytest.approx(value)), name
+
+
 def test_reward_bounds_must_hold_in_the_table() -> None:
     with pytest.raises(InvalidRewardBoundsError, match=r"range from 0 to 1, beyond the bounds 0 and 0\.5"):
         analyze(hidden(examples.dense_rewards(3), [2]), reward_bounds=(0.0, 0.5))

@@ -54,7 +54,7 @@ PARTS = (
     Part("consolidate", ("build/consolidate.py",), ("build/test_consolidate.py", "build/test_verify.py")),
     Part(
         "io",
-        ("io/[bcflz]*.py", "io/shapes.py", "io/store.py"),
+        ("io/br*.py", "io/[cflz]*.py", "io/shapes.py", "io/store.py"),
         ("io/test_*.py", "study/test_checksums.py"),
     ),
     Part(
