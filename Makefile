@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo study test test-all lint same-behaviour install clean
+.PHONY: demo study test test-all lint mutants same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -22,6 +22,10 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+# Small errors put into the core one by one: do the tests notice? See docs/mutants.md; ARGS="--help" lists options.
+mutants: install
+	cd tests/support && ../../$(BIN)/python -m mutants $(ARGS)
 
 # The answer to the question of tests/test_behaviour.py: the source changed, what it computes did not.
 same-behaviour: install

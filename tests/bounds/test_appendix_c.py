@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations, product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from gorp_simulation import simulated_success
 from scipy.optimize import linprog
+from scipy.stats import binom
 from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP, load
@@ -17,8 +19,18 @@ from efhorizon.bounds.appendix_c import bound as appendix_c
 from efhorizon.bounds.appendix_c import failure as kernels
 from efhorizon.bounds.appendix_c.bound import appendix_c_bound, least_certified
 from efhorizon.bounds.appendix_c.failure_bound import FailureBound
-from efhorizon.bounds.appendix_c.methods import UNUSED
-from efhorizon.bounds.appendix_c.tails import NUM_COLUMNS, berry_esseen_error, exponent
+from efhorizon.bounds.appendix_c.methods import UNUSED, bennett
+from efhorizon.bounds.appendix_c.tails import (
+    LOW,
+    NUM_COLUMNS,
+    SLACK,
+    berry_esseen_error,
+    difference_exponent,
+    exceeds,
+    exponent,
+    reaches,
+    stays_within,
+)
 from efhorizon.bounds.effective_horizon import effective_horizon
 from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.bounds.theorem_horizon import theorem_horizon
@@ -48,6 +60,15 @@ def greedy_choices(given: Problem, k: int) -> GreedyChoices:
 def failure_bound(given: Problem, k: int, *, uniform_ties: bool = True) -> FailureBound:
     options = choices(given, k)
     return FailureBound(options, given.return_moments(options.group_ends), uniform_ties=uniform_ties)
+
+
+def coins(chances: list[float], optimal: list[bool]) -> np.ndarray:
+    """A group for each coin: one sequence whose return is 1 with that chance, else 0."""
+    rows = np.zeros((len(chances), NUM_COLUMNS))
+    for row, p, is_optimal in zip(rows, chances, optimal, strict=True):
+        row[:6] = 0.0, 1.0, p, 1 - p, p * (1 - p), p * (1 - p) * (p * p + (1 - p) ** 2)
+        row[-2:] = 1.0, float(is_optimal)
+    return rows
 
 
 def test_the_knapsack_solves_the_linear_program(rng: np.random.Generator) -> None:
@@ -151,6 +172,86 @@ def test_bennett_is_at_least_bernstein() -> None:
         for variance in np.geomspace(1e-12, 0.25, 20):
             bernstein = deviation**2 / (2 * variance + 2 * deviation / 3)
             assert exponent(deviation, variance, 1.0) >= bernstein * (1 - 1e-9)
+
+
+def test_bennett_in_closed_form() -> None:
+    """V / b^2 h(b u / V), and between its first two terms and three of them where x is small; 0 and infinity beside."""
+    for deviation, variance, bound in product((1e-9, 1e-5, 0.01, 0.3, 0.7), (1e-6, 0.02, 0.25), (0.7, 1.0, 3.0)):
+        x, found = bound * deviation / variance, exponent(deviation, variance, bound)
+        if x > 0.01:
+            assert found == pytest.approx(variance / bound**2 * ((1 + x) * math.log(1 + x) - x), rel=1e-9)
+        else:  # h(x) = x^2 / 2 - x^3 / 6 + x^4 / 12 - ...
+            scale = deviation**2 / variance / 2
+            assert scale * (1 - x / 3) * (1 - 1e-12) <= found <= scale * (1 - x / 3 + x * x / 6) * (1 + 1e-12)
+        assert exponent(-deviation, variance, bound) == 0.0
+        assert exponent(deviation, 0.0, bound) == math.inf  # a sum without variance never leaves its mean
+        assert exponent(bound * 1.01, variance, bound) == math.inf  # nor does any go beyond what it can be
+    assert exponent(0.0, 0.25, 1.0) == 0.0
+    assert 0 < exponent(1.0, 0.25, 1.0) < math.inf  # the largest value itself can be met
+
+
+def test_tails_hold_for_coins_and_are_0_outside() -> None:
+    """A mean of 3, 5 or 40 tosses that pay 1 with chance p and else 0, against its binomial distribution."""
+    for p, m in product((0.1, 0.5, 0.8), (3, 5, 40)):
+        (coin,) = coins([p], [True])
+        for total in range(m + 1):
+            u = total / m
+            assert exceeds(coin, u, m) >= binom.sf(total, m, p) - 1e-12
+            assert reaches(coin, u, m) >= binom.sf(total - 1, m, p) - 1e-12
+            assert stays_within(coin, u, m) >= binom.cdf(total, m, p) - 1e-12
+        assert exceeds(coin, 1.0, m) == reaches(coin, 1.01, m) == stays_within(coin, -0.01, m) == 0.0
+        assert exceeds(coin, p, m) == reaches(coin, p, m) == stays_within(coin, p, m) == 1.0
+        assert reaches(coin, 1.0, m) > 0.0
+        assert stays_within(coin, 0.0, m) > 0.0
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+def test_bennett_is_no_worse_than_what_two_coins_show(order: tuple[int, ...]) -> None:
+    """The best of three coins against each of the others: from their difference, and from a threshold half-way."""
+    chances, optimal = np.array([0.9, 0.4, 0.2])[list(order)], np.array([True, False, False])[list(order)]
+    groups, best = coins(chances.tolist(), optimal.tolist()), order.index(0)
+    for m in (5.0, 20.0, 80.0):
+        low, high = np.empty((2, 3))
+        cap = bennett(groups, m, low, high)
+        worse = [i for i in range(3) if i != best]
+        by_difference = [math.exp(-m * difference_exponent(groups[best], groups[i])) for i in worse]
+        threshold = 0.4 + 0.5 * (0.9 - 0.4)
+        best_is_below = stays_within(groups[best], threshold, m)
+        by_threshold = [reaches(groups[i], threshold, m) for i in worse]
+        assert (low == 0.0).all()
+        assert high[best] == 1.0
+        for i, one, other in zip(worse, by_difference, by_threshold, strict=True):
+            assert 0 < high[i] <= min(one, other + best_is_below - other * best_is_below)
+        assert 0 < cap <= min(sum(by_difference), sum(by_threshold) + best_is_below)
+    assert bennett(coins([0.3, 0.6], [True, True]), 5.0, *np.empty((2, 2))) == 0.0  # no action is wrong
+    assert bennett(coins([0.3, 0.6], [True, False]), 5.0, *np.empty((2, 2))) == 1.0  # and here the better one is
+
+
+def test_choices_are_worked_off_in_blocks(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    bounds = [failure_bound(problem(random_table(rng, trial)), 1) for trial in range(6)]
+    whole = [bound(7).failure for bound in bounds]
+    for rows in (1, 2, 3):
+        monkeypatch.setattr("efhorizon.bounds.appendix_c.failure_bound._ROWS_A_BLOCK", rows)
+        assert [bound(7).failure for bound in bounds] == whole
+    assert max(len(bound(7).methods) for bound in bounds) > 4
+
+
+def test_tails_allow_for_an_error_of_the_mean() -> None:
+    """A mean that is known to 0.1: the bounds are those of the least favourable mean, and so of all returns."""
+    (exact,) = coins([0.5], [True])
+    rough = exact.copy()
+    rough[SLACK] = 0.1
+    for u in (-0.05, 0.0, 0.3, 0.5, 0.7, 1.0, 1.05):
+        assert exceeds(rough, u, 9.0) >= max(exceeds(exact, u, 9.0), exceeds(exact, u - 0.0999, 9.0))
+        assert reaches(rough, u, 9.0) >= max(reaches(exact, u, 9.0), reaches(exact, u - 0.0999, 9.0))
+        assert stays_within(rough, u, 9.0) >= max(stays_within(exact, u, 9.0), stays_within(exact, u + 0.0999, 9.0))
+    assert exceeds(rough, 1.1, 9.0) == reaches(rough, 1.11, 9.0) == stays_within(rough, -0.11, 9.0) == 0.0
+    assert difference_exponent(rough, exact) == 0.0
+    better = rough.copy()
+    better[LOW] = 1.0
+    gap = exponent(1.0 - 0.1, 0.5, 1.0 + 0.1)  # two coins, apart by 1 but for the error
+    assert difference_exponent(better, exact) == pytest.approx(gap)
+    assert difference_exponent(exact, better) == 0.0
 
 
 def test_berry_esseen_of_a_fair_coin() -> None:

@@ -81,6 +81,25 @@ def test_a_horizon_is_exact_if_smaller_k_cannot_be_better(monkeypatch: pytest.Mo
     assert effective_horizon(problem(patience_mdp())).kind == "upper"
 
 
+def sparse_lock(horizon: int, num_actions: int) -> TabularMDP:
+    """One sequence of actions pays 1, at its end."""
+    transitions = np.full((horizon, num_actions), -1)
+    transitions[:-1, 0] = np.arange(1, horizon)
+    rewards = np.zeros(transitions.shape)
+    rewards[-1, 0] = 1
+    return TabularMDP(transitions, rewards, horizon)
+
+
+@pytest.mark.parametrize(("horizon", "m", "kind"), [(3, 2, "exact"), (4, 4, "upper")])
+def test_a_horizon_is_exact_if_larger_k_cannot_be_better(horizon: int, m: int, kind: str) -> None:
+    """With k = 1 only: a larger k takes 2^2 episodes per step or more, so 2 * 2 cannot be beaten, but 2 * 4 can."""
+    mdp = sparse_lock(horizon, 2)
+    found = effective_horizon(problem(mdp, max_k=1))
+    assert (found.k, found.m, found.by_k[0].exact_m) == (1, m, m)
+    assert found.kind == kind
+    assert effective_horizon(problem(mdp, max_k=horizon)).kind == "exact"
+
+
 def test_where_choices_are_too_many_to_keep_appendix_c_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     given = problem(random_mdp(np.random.default_rng(9), num_states=2, num_actions=3, horizon=6))
     expected = effective_horizon(given)
@@ -90,7 +109,8 @@ def test_where_choices_are_too_many_to_keep_appendix_c_is_left_out(monkeypatch: 
     found = effective_horizon(given)
     assert (found.value, found.k, found.m, found.kind) == (expected.value, expected.k, expected.m, expected.kind)
     assert [entry.exact_m for entry in found.by_k] == [entry.exact_m for entry in expected.by_k]
-    assert "would take long" in str(found.by_k[0].upper_reason)
+    num_sequences = int(given.optimal.reached.sum()) * 3
+    assert found.by_k[0].upper_reason == f"left out: {num_sequences:,} action sequences would take long"
 
 
 def test_a_lock_has_a_closed_form() -> None:
@@ -99,11 +119,7 @@ def test_a_lock_has_a_closed_form() -> None:
     With n steps to go after the right action, p = A^-n: P(right) = 1 - (1 - p)^m (1 - 1/A).
     """
     horizon, num_actions = 5, 3
-    transitions = np.full((horizon, num_actions), -1)
-    transitions[:-1, 0] = np.arange(1, horizon)
-    rewards = np.zeros(transitions.shape)
-    rewards[-1, 0] = 1
-    given = problem(TabularMDP(transitions, rewards, horizon))
+    given = problem(sparse_lock(horizon, num_actions))
 
     def success(m: int) -> float:
         chances = [1 - (1 - num_actions**-n) ** m * (1 - 1 / num_actions) for n in range(horizon)]
@@ -141,6 +157,21 @@ def test_bisection_beyond_the_scan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("efhorizon.bounds.exact_horizon.SCAN_POINTS", 0)
     bisected = exact_horizon(given, 1)
     assert bisected.m == scanned.m
+
+
+def test_a_rough_search_ends_with_an_m_that_suffices_and_is_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = problem(sparse_lock(7, 2))
+    exact = exact_horizon(given, 1)
+    assert exact.m is not None
+    for name in ("SCAN_POINTS", "CHEAP_POINTS", "VERIFY_POINTS"):
+        monkeypatch.setattr(f"efhorizon.bounds.exact_horizon.{name}", 0)
+    for precision in (3, 10, 100):
+        monkeypatch.setattr("efhorizon.bounds.exact_horizon.PRECISION", precision)
+        rough = exact_horizon(given, 1)
+        assert rough.m is not None
+        assert exact.m <= rough.m <= exact.m * (1 + 2 / precision) + 1
+        assert rough.success_probability is not None
+        assert rough.success_probability >= 0.5
 
 
 def test_the_least_m_does_not_depend_on_what_is_left_out(
@@ -209,11 +240,7 @@ def test_reasons_instead_of_numbers() -> None:
 def test_a_given_exploration_policy_decides_the_rollouts() -> None:
     """With the optimal policy to explore, one rollout is enough; with the opposite one, none is."""
     horizon = 8
-    transitions = np.full((horizon, 2), -1)
-    transitions[:-1, 0] = np.arange(1, horizon)
-    rewards = np.zeros(transitions.shape)
-    rewards[-1, 0] = 1
-    mdp = TabularMDP(transitions, rewards, horizon)
+    mdp = sparse_lock(horizon, 2)
     right = np.tile([1.0, 0.0], (horizon, 1))
     assert exact_horizon(problem(mdp, policy=right), 1).success_probability == pytest.approx(1.0)
     uniform, wrong = (

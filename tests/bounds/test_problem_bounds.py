@@ -48,9 +48,11 @@ def test_examples_of_figure_2(horizon: int, num_actions: int) -> None:
     assert hardness == horizon / q
     episodes = theorem_horizon(dense, 1).episodes
     assert episodes == pytest.approx(float(hardness) * 6 * math.log(2 * horizon * num_actions))
-    assert effective_planning_window(sparse).window == horizon
-    assert effective_planning_window(dense).window == 1
-    assert effective_planning_window(delayed).window == horizon
+    windows = [effective_planning_window(given) for given in (sparse, dense, delayed)]
+    assert [found.window for found in windows] == [horizon, 1, horizon]
+    # Theorem D.6: T^2 A^W
+    whole = horizon**2 * num_actions**horizon
+    assert [found.sample_complexity for found in windows] == [whole, horizon**2 * num_actions, whole]
 
 
 def test_the_greedy_witness_is_the_closest_mistake_on_the_greedy_path() -> None:
@@ -156,6 +158,14 @@ def test_lower_bound_agrees_with_the_worst_case_at_the_whole_horizon() -> None:
     assert worst_case(given).lower == lower_bound(7, 3, 7).sample_complexity
 
 
+@pytest.mark.parametrize("horizon", [1, 4])
+def test_examples_say_what_they_are(horizon: int) -> None:
+    for example in examples.EXAMPLES:
+        mdp = example(horizon, 3)
+        assert mdp.metadata["id"] == f"{example.__name__}_T{horizon}_A3"
+        assert (mdp.horizon, mdp.num_actions) == (horizon, 3)
+
+
 @pytest.mark.parametrize(
     "build",
     [
@@ -247,9 +257,40 @@ def test_pg_and_fqi_gorp() -> None:
     fqi = fqi_gorp(given)
     candidates = [theorem_horizon(given, k).episodes * 4 * 2**k for k in (1, 2, 3)]  # type: ignore[operator]
     assert fqi.k == 1 + int(np.argmin(candidates))
+    assert fqi.sample_complexity == 16 * math.ceil(min(candidates))
+    # where all actions are alike no episodes are needed to compare them, and the other term decides: 10 log(4 T A^k)
+    alike = problem(TabularMDP([[0, 0]], [[1.0, 1.0]], 3))
+    assert theorem_horizon(alike, 1).episodes == 0
+    assert (fqi_gorp(alike).k, fqi_gorp(alike).sample_complexity) == (1, 9 * math.ceil(10 * math.log(4 * 3 * 2)))
     skewed = problem(mdp, policy=np.tile([0.25, 0.75], (4, 1)))
     assert skewed.uniform_ratio == pytest.approx(2.0)
     assert problem(mdp, policy=np.tile([0.0, 1.0], (4, 1))).uniform_ratio == math.inf
+
+
+def test_what_floats_cannot_order_is_said() -> None:
+    """Averages that differ by 4^-60 of their size: neither k = 1 nor any other k is solvable, as far as can be seen.
+
+    Looking all the way ahead needs no averages, so k = T is solvable for certain.
+    """
+    depth = 60
+    transitions = np.full((depth + 1, 4), -1)
+    transitions[:-1, 0] = np.arange(1, depth + 1)
+    rewards = np.full((depth + 1, 4), 1.0)
+    rewards[0] = [0.0, 1.0, 0.0, 0.0]
+    rewards[1:depth, 0] = 0.0
+    rewards[depth, 0] = 2.0
+    given = problem(TabularMDP(transitions, rewards, depth + 1))
+    found = qvi_solvability(given)
+    assert found.min_k is not None
+    assert found.min_k > 1
+    assert found.reason == (
+        "for k = 1 two Q-values are too close for float64 to order them; "
+        f"counted as not solvable, so the least k may be below {found.min_k}"
+    )
+    assert theorem_horizon(given, 1).reason == "not 1-QVI-solvable as far as float64 can tell"
+    certain = problem(examples.worst_case_qvi(3))
+    assert theorem_horizon(certain, 1).reason == "not 1-QVI-solvable"
+    assert qvi_solvability(certain).reason is None
 
 
 @pytest.mark.parametrize(

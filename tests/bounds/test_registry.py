@@ -22,6 +22,7 @@ from efhorizon.planning.problem import Problem
 def _forget() -> Iterator[None]:
     yield
     unregister("mine")
+    unregister("my_own")
 
 
 def test_a_registered_bound_appears_in_the_analysis() -> None:
@@ -33,6 +34,14 @@ def test_a_registered_bound_appears_in_the_analysis() -> None:
     result = analyze(examples.dense_rewards(3))
     assert result.as_json()["sample_complexity"]["mine"] == 3000
     assert result.titles["mine"] == "my own"
+
+
+def test_without_a_title_the_name_is_one() -> None:
+    @sample_complexity_bound("my_own")
+    def mine(problem: Problem) -> int:
+        return 1
+
+    assert registered_bounds()[-1].title == "my own"
 
 
 def test_a_bound_may_say_why_it_does_not_apply() -> None:

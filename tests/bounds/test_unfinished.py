@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from itertools import product
 from pathlib import Path
 
@@ -74,6 +75,35 @@ def test_what_does_not_matter_does_not_blur() -> None:
     assert found.intervals["optimal_return"] == Interval(4.0, 4.0)
     assert found.intervals["min_k"] == Interval(1, 1)
     assert found.intervals["epw"] == Interval(1, 1)
+
+
+def test_how_rare_a_known_state_can_be() -> None:
+    """A chain that random actions stay on with chance 1/2: what is hidden may lead back to any known state."""
+    (last, last_two) = (analyze(hidden(examples.dense_rewards(4), states)) for states in ([3], [2, 3]))
+    assert isinstance(last, AnytimeAnalysis)
+    assert isinstance(last_two, AnytimeAnalysis)
+    # state 2: 1/4, each action 1/8, and 1/8 besides from state 3, at the last step only
+    assert last.intervals["min_state_action_occupancy"] == Interval(0.0, 0.25)
+    assert last.intervals["min_sum_state_action_occupancy"] == Interval(0.0, 0.25)
+    assert last.intervals["covering_length"] == Interval(math.log(2) / (2 * 0.25), None)
+    assert last.sample_complexity["covering_length"] == Interval(4 * math.log(2) / (2 * 0.25), None)
+    # state 1: 1/2, each action 1/4, and 1/4 besides at each of two steps
+    assert last_two.intervals["min_state_action_occupancy"] == Interval(0.0, 0.5)
+    assert last_two.intervals["min_sum_state_action_occupancy"] == Interval(0.0, 0.75)
+    assert last_two.intervals["covering_length"] == Interval(1.0, None)  # one episode in any case
+    # every step may pay 1 on; both ends are what the table pays at least and at most
+    assert last_two.intervals["optimal_return"] == Interval(2.0, 4.0)
+    assert (last_two.num_explored, last_two.num_unexplored) == (2, 2)
+    assert last_two.sample_complexity["ucb"] == Interval(4 * 2 * 4, None)
+
+
+def test_a_tie_that_is_known_is_no_doubt() -> None:
+    """Two of three actions pay 1; the third leads into the dark, but only when the episode is over."""
+    table = TabularMDP([[-1, -1, 1], [-1, -1, -1]], [[1.0, 1.0, 0.0], [0.0] * 3], 1, unexplored=[False, True])
+    found = analyze(table)
+    assert isinstance(found, AnytimeAnalysis)
+    for name, value in {"optimal_return_probability": 2 / 3, "min_k": 1, "epw": 1, "optimal_return": 1.0}.items():
+        assert found.intervals[name] == Interval(pytest.approx(value), pytest.approx(value)), name
 
 
 def test_reward_bounds_must_hold_in_the_table() -> None:

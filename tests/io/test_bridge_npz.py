@@ -7,6 +7,7 @@ import json
 import os
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -133,6 +134,18 @@ def test_a_header_that_promises_too_much_takes_no_memory(tmp_path: Path) -> None
         archive.writestr("rewards.npy", header.getvalue())
     with pytest.raises(EfhorizonError, match=r"says .* bytes but holds 0"):
         load(tmp_path / "bomb.npz", horizon=3)
+
+
+def test_a_file_that_needs_more_memory_than_there_is_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A header may be honest and the data compressed a thousandfold: sizes are compared with memory as well."""
+    large = {"transitions": np.zeros((1000, 2), np.int64), "rewards": np.zeros((1000, 2))}
+    path = written(tmp_path / "x.npz", **{**dict.fromkeys(arrays()), **large})
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1000))
+    with pytest.raises(EfhorizonError, match="memory") as error:
+        load(path, horizon=3)
+    assert "\n" not in str(error.value)
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

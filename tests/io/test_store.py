@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -75,6 +77,49 @@ def test_every_damaged_file_is_noticed(tmp_path: Path, mdp: TabularMDP) -> None:
         assert store.damage(tmp_path / "table"), file
         file.write_bytes(good)
     assert store.damage(tmp_path / "table") is None
+
+
+@pytest.mark.parametrize("place", [("horizon",), ("metadata", "id"), ("metadata", "returns")])
+def test_a_header_that_was_edited_is_refused(tmp_path: Path, mdp: TabularMDP, place: tuple[str, ...]) -> None:
+    """The arrays are all as they were written, and the file is good JSON: only the header's digest can tell."""
+    save(mdp, tmp_path / "table")
+    file = tmp_path / "table" / "zarr.json"
+    content = json.loads(file.read_text())
+    entry = content["attributes"]
+    for name in place[:-1]:
+        entry = entry[name]
+    assert entry[place[-1]] in (10, "toy", [0.5, 1])
+    entry[place[-1]] = 11
+    file.write_text(json.dumps(content))
+    for look in (load, store.header):
+        with pytest.raises(StoreError, match="header"):
+            look(tmp_path / "table")
+    assert store.damage(tmp_path / "table")
+
+
+@pytest.mark.parametrize("name", ["screens", "state_bytes"])
+def test_a_missing_chunk_does_not_read_as_zeros(tmp_path: Path, mdp: TabularMDP, name: str) -> None:
+    save(mdp, tmp_path / "table")
+    (chunk,) = [path for path in (tmp_path / "table" / name / "c").rglob("*") if path.is_file()]
+    chunk.unlink()
+    with pytest.raises(StoreError, match=name):
+        first_row(load(tmp_path / "table"), name)
+
+
+def first_row(mdp: TabularMDP, name: str) -> object:
+    if name == "screens":
+        return mdp.screen(0)
+    assert mdp.states is not None
+    return mdp.states[0]
+
+
+def test_a_table_that_needs_more_memory_than_there_is_is_not_read(
+    tmp_path: Path, mdp: TabularMDP, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(mdp, tmp_path / "table")
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=100))
+    with pytest.raises(StoreError, match="memory"):
+        load(tmp_path / "table")
 
 
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP
 from efhorizon.planning.occupancy import occupancy, occupancy_minima, optimal_return_probability
-from efhorizon.planning.optimal import optimal_values, worst_values
+from efhorizon.planning.optimal import is_degenerate, optimal_plan, optimal_values, return_range, worst_values
 from efhorizon.planning.rewards import PRIME, InvalidDiscountError, residue, reward_scale
 from efhorizon.planning.timeline import Timeline, timeline
 from efhorizon.planning.values import action_values, policy_values
@@ -116,6 +116,28 @@ def check_minima(
     assert minima.state_action_sum == pytest.approx(float(min(map(sum, by_pair.values()))))
     assert float(max(by_pair[minima.rarest])) == pytest.approx(minima.state_action)
     assert float(sum(by_pair[minima.rarest_sum])) == pytest.approx(minima.state_action_sum)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_optimal_plan_breaks_ties_as_it_says(seed: int) -> None:
+    """Ties go to the lowest action; with `rng`, to the first one from a random action of each state on and around."""
+    mdp, line, rng = random_problem(seed)
+    if seed % 2:  # without cycles, where one action per state does for all times
+        later = np.arange(mdp.num_states)[:, None] + rng.integers(1, 3, mdp.transitions.shape)
+        mdp = TabularMDP(np.where(later < mdp.num_states, later, -1), mdp.rewards, mdp.num_states + 1)
+        line = timeline(mdp)
+    exact = Exact(mdp)
+    plan, drawn = optimal_plan(mdp), optimal_plan(mdp, np.random.default_rng(seed))
+    starts = np.random.default_rng(seed).integers(mdp.num_actions, size=mdp.num_states)
+    for pair in range(line.num_pairs):
+        time, state = line.time_of(pair), int(line.states[pair])
+        optimal = exact.optimal_actions(time, state)
+        assert plan.action(time, state) == optimal[0]
+        expected = min(optimal, key=lambda action: (action - int(starts[state])) % mdp.num_actions)
+        assert drawn.action(time, state) == expected
+    assert plan.optimal_return == drawn.optimal_return == float(exact.optimal(0, 0))
+    assert return_range(mdp) == (float(exact.worst(0, 0)), float(exact.optimal(0, 0)))
+    assert is_degenerate(mdp) == (exact.worst(0, 0) == exact.optimal(0, 0))
 
 
 def test_values_so_small_that_only_relative_comparisons_serve() -> None:
