@@ -11,13 +11,11 @@ from __future__ import annotations
 
 import json
 import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 import numpy as np
 import xxhash
@@ -29,6 +27,7 @@ from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.io.files import open_regular, written_aside
 from efhorizon.io.machine import available_memory
 from efhorizon.io.metadata import checked_metadata
+from efhorizon.io.npy import UNREADABLE, InvalidArrayError, check_member, one_line, read_data, read_header
 from efhorizon.io.shapes import check_shapes
 from efhorizon.mdp import TabularMDP
 
@@ -36,15 +35,9 @@ _BLOCK_BYTES = 1 << 24
 _COMMENT_LIMIT = 65_535  # of a zip archive
 _COMMENT_WORDS = (b'"horizon"', b'"metadata"', b'"checksum"')  # a comment with any of them is ours
 _END_START, _END_BYTES = b"PK\5\6", 22  # of the record at the end of a zip archive, before the comment
-_ENCRYPTED = 1  # a flag of zip
 _REQUIRED = ("transitions", "rewards")
 _OPTIONAL = ("screens", "screen_mapping", "states", "state_lengths")
 _LAZY = ("screens", "states")
-# What zipfile and zlib raise for archives that are damaged, encrypted, or compressed in a way that they do not know.
-_UNREADABLE = (
-    *(OSError, ValueError, KeyError, EOFError, RuntimeError, OverflowError),
-    *(zipfile.BadZipFile, zlib.error, struct.error),
-)
 
 
 def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> TabularMDP:
@@ -80,8 +73,8 @@ def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> Ta
         )
     except InvalidTableError as error:
         raise InvalidTableError(f"{path}: {error}") from None
-    except _UNREADABLE as error:
-        raise StoreError(f"{path}: not a readable BRIDGE file ({_one_line(error)})") from None
+    except UNREADABLE as error:
+        raise StoreError(f"{path}: not a readable BRIDGE file ({one_line(error)})") from None
 
 
 def write(mdp: TabularMDP, path: Path) -> Path:
@@ -126,12 +119,14 @@ class _Member:
     def __init__(self, path: Path, archive: zipfile.ZipFile, name: str) -> None:
         self._path, self._name = path, name
         info = archive.getinfo(f"{name}.npy")
-        if info.flag_bits & _ENCRYPTED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InvalidTableError(f"array {name!r} is encrypted or compressed in a way that numpy does not know")
-        with archive.open(info) as file:
-            self.shape, self._order, self.dtype = _header(file, name)
-            size = info.file_size - file.tell()
-        self.num_bytes = self.dtype.itemsize * int(np.prod(self.shape, dtype=object))
+        try:
+            check_member(info)
+            with archive.open(info) as file:
+                self._header = read_header(file)
+                size = info.file_size - file.tell()
+        except InvalidArrayError as error:
+            raise InvalidTableError(f"array {name!r} {error}") from None
+        self.shape, self.dtype, self.num_bytes = self._header.shape, self._header.dtype, self._header.num_bytes
         self._identity = _identity(info)
         self._data: NDArray[Any] | None = None
         if self.num_bytes != size:
@@ -154,22 +149,10 @@ class _Member:
                 if _identity(info) != self._identity:
                     raise StoreError(f"{self._path}: replaced by another file since it was opened; open it again")
                 with archive.open(info) as file:
-                    _header(file, self._name)
-                    buffer = self._content(file)
-        except (InvalidTableError, *_UNREADABLE) as error:
-            raise StoreError(f"{self._path}: array {self._name!r} is damaged ({_one_line(error)})") from None
-        return buffer.view(self.dtype).reshape(self.shape, order=self._order)
-
-    def _content(self, file: IO[bytes]) -> NDArray[np.uint8]:
-        buffer = np.empty(self.num_bytes, np.uint8)
-        filled = 0
-        while block := file.read(min(_BLOCK_BYTES, self.num_bytes - filled)):
-            buffer[filled : filled + len(block)] = np.frombuffer(block, np.uint8)
-            filled += len(block)
-        file.read(1)  # at the end of the member its checksum is compared
-        if filled != self.num_bytes:
-            raise EOFError("it is cut short")
-        return buffer
+                    read_header(file)
+                    return read_data(file, self._header)
+        except UNREADABLE as error:
+            raise StoreError(f"{self._path}: array {self._name!r} is damaged ({one_line(error)})") from None
 
     def __getitem__(self, index: Any, /) -> Any:
         return self.array()[index]
@@ -206,24 +189,6 @@ def _member_names(archive: zipfile.ZipFile) -> list[str]:
     if len(names) != len(set(names)):
         raise InvalidTableError("two members of the archive have the same name")
     return [name for name in (*_REQUIRED, *_OPTIONAL) if f"{name}.npy" in names]
-
-
-def _header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], Literal["C", "F"], np.dtype[Any]]:
-    try:
-        version = npy.read_magic(file)
-        reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}.get(version)
-        if reader is None:
-            raise InvalidTableError(f"array {name!r} has an unknown npy version {version}")
-        shape, fortran, dtype = reader(file)
-    except (zipfile.BadZipFile, zlib.error, InvalidTableError):
-        raise
-    except Exception as error:  # numpy evaluates the header as Python: any error means that it is none
-        raise InvalidTableError(f"array {name!r} has a damaged header ({_one_line(error)})") from None
-    if dtype.hasobject:
-        raise InvalidTableError(f"array {name!r} holds pickled objects, which are never loaded")
-    if any(type(length) is not int or not 0 <= length < 2**62 for length in shape):
-        raise InvalidTableError(f"array {name!r} cannot have the shape {shape}")
-    return shape, "F" if fortran else "C", dtype
 
 
 def _comment(file: BinaryIO, archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -301,7 +266,3 @@ def _padded_blocks(mdp: TabularMDP, width: int) -> Iterator[NDArray[Any]]:
     assert mdp.states is not None
     for index in range(mdp.num_states):
         yield np.frombuffer(mdp.states[index].ljust(width, b"\0"), np.uint8)
-
-
-def _one_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.errors import EfhorizonError
+from efhorizon.io.machine import available_memory
+from efhorizon.io.npy import load_array
 from efhorizon.mdp import TabularMDP
 
 _SUM_TOLERANCE = 1e-5  # of a row in float32, the least precise type in which networks write probabilities
@@ -98,10 +100,4 @@ def _place(time: int, state: int, timed: bool) -> str:
 
 def load_policy(path: Path) -> NDArray[Any]:
     """The array of an exploration policy in a file; `exploration_policy` checks it against a table."""
-    try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise StoreError(f"{path}: not an array that can be read ({str(error).splitlines()[0]})") from None
-    if not isinstance(array, np.ndarray):
-        raise StoreError(f"{path}: an exploration policy is one array (.npy)")
-    return array
+    return load_array(path, "an exploration policy (.npy)", available_memory())

@@ -9,8 +9,6 @@ A file's digest is that of the numbers in it, so that a file written again with 
 from __future__ import annotations
 
 import hashlib
-import zipfile
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.io.npy import load_arrays
 from efhorizon.planning.policies import ExplorationPolicy
 
 _MAX_BYTES = 1 << 30  # of all parameters in a file; a Nature CNN has 7 MB
@@ -57,16 +56,7 @@ class Start:
 
 def load_parameters(path: Path) -> dict[str, NDArray[np.float32]]:
     """The arrays of a .npz, by name. Nothing is unpickled, and what would not fit in memory is not read."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > _MAX_BYTES:
-            raise StoreError(f"{path}: {size:,} bytes of parameters are too many (at most {_MAX_BYTES:,})")
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name]) for name in file.files}
-    except (ValueError, EOFError, MemoryError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise StoreError(f"{path}: not a .npz of arrays ({reason})") from None
+    arrays = load_arrays(path, "a .npz of parameters", _MAX_BYTES)
     for name, array in arrays.items():
         if array.dtype.kind != "f" or not np.isfinite(array).all():
             raise StoreError(f"{path}: parameters must be finite floating-point numbers; {name} ({array.dtype}) is not")
