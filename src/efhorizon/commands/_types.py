@@ -22,8 +22,8 @@ _TIME = re.compile(
 _MAX_PORT = 65_535
 
 
-def count(least: int = 1) -> Callable[[str], int]:
-    """A whole number from `least` on: 100000, 100,000, 1e5, 200k or 5M."""
+def count(least: int = 1, most: int | None = None) -> Callable[[str], int]:
+    """A whole number from `least` to `most`: 100000, 100,000, 1e5, 200k or 5M."""
 
     def parsed(text: str) -> int:
         number = _scaled(text, _COUNT, _THOUSANDS)
@@ -31,6 +31,8 @@ def count(least: int = 1) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number; write it as 100000, 1e5, 200k or 5M")
         if number < least:
             raise argparse.ArgumentTypeError(f"must be at least {least}, such as {least + 4}; got {text}")
+        if most is not None and number > most:
+            raise argparse.ArgumentTypeError(f"must be at most {most:,}; got {text}")
         return int(number)
 
     return parsed
