@@ -57,6 +57,8 @@ def minutes(text: str) -> float:
         hours, mins, seconds = (float(parts[unit] or 0) for unit in "hms")
         found = 60 * hours + mins + seconds / 60
     else:
+        found = math.nan
+    if not math.isfinite(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it as 90 (minutes), 1h30m or 45s")
     if found <= 0:
         raise argparse.ArgumentTypeError(f"must be above 0, such as 90 (minutes), 1h30m or 45s; got {text}")
@@ -84,7 +86,7 @@ def number(text: str) -> float:
 
 def port(text: str) -> int:
     """A TCP port; 0 takes any free one."""
-    if not (text.isascii() and text.isdigit()) or int(text) > _MAX_PORT:
+    if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) > _MAX_PORT:
         raise argparse.ArgumentTypeError(f"must be between 0 and {_MAX_PORT}, such as 8000; got {text}")
     return int(text)
 

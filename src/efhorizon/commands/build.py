@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--episodes",
-        type=_types.count(least=0),
+        type=_types.count(least=0, most=_arguments.MAX_RUNS),
         default=20,
         metavar="N",
         help="episodes to verify the table with; 0 skips this (default: 20)",
