@@ -58,6 +58,7 @@ class BuildResult:
     horizon: int  # of the table
     complete_horizon: int | None  # of the search; None: complete for every horizon
     seconds: float
+    verify_seconds: float = 0.0  # of them: 0 where the table was stored already
 
 
 class UnverifiedError(EfhorizonError):
@@ -98,10 +99,11 @@ def build(
                 seconds = time.monotonic() - started
                 return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
             target = kept
-        path, mdp = _stored_table(search, target, spec, options, digest, on_message)
+        path, mdp, verify_seconds = _stored_table(search, target, spec, options, digest, on_message)
     finally:
         search.close()
-    return BuildResult(target.id, mdp, path, outcome, target.horizon, complete, time.monotonic() - started)
+    seconds = time.monotonic() - started
+    return BuildResult(target.id, mdp, path, outcome, target.horizon, complete, seconds, verify_seconds)
 
 
 def _probed(target: Target, on_message: Callable[[str], None]) -> SimulatorSpec:
@@ -126,7 +128,8 @@ def _stored_table(
     options: Options,
     digest: str,
     on_message: Callable[[str], None],
-) -> tuple[Path, TabularMDP]:
+) -> tuple[Path, TabularMDP, float]:
+    """Where the table is, the table, and the seconds that verifying it took."""
     suffix = ("-noscreens" if options.ignore_screens else "") + ("" if options.rule == "paper" else f"-{options.rule}")
     path = options.out / (target.id + suffix)
     is_finished = search.is_closed or search.complete_horizon >= target.horizon
@@ -140,7 +143,7 @@ def _stored_table(
     }
     stored = _matching(path, inputs, verified=options.verify_episodes > 0)
     if stored is not None:
-        return path, stored
+        return path, stored, 0.0
     on_message(f"{target.id}: merging {search.num_states_within(target.horizon):,} states")
     metadata = {
         "id": target.id,
@@ -157,16 +160,18 @@ def _stored_table(
         mdp = unfinished_table(search, target.horizon, metadata=metadata)
     returns = return_range(mdp) if is_finished else None
     verification: dict[str, Any] | None = None
+    verify_seconds = 0.0
     if options.verify_episodes:
         on_message(f"{target.id}: verifying against a fresh environment")
         report = verify(mdp, spec, num_episodes=options.verify_episodes)
         if report.difference is not None:
             raise UnverifiedError(f"{target.id}: not stored because the table is not exact: {report.difference}")
-        verification = report.as_json()
+        verification, verify_seconds = report.as_json(), report.seconds
+        del verification["seconds"]  # the same build gives the same bytes
     degenerate = None if returns is None else returns[0] == returns[1]
     mdp = mdp.with_metadata(degenerate=degenerate, returns=returns, verification=verification)
     save(mdp, path)
-    return path, load(path)
+    return path, load(path), verify_seconds
 
 
 def _matching(path: Path, inputs: dict[str, Any], *, verified: bool) -> TabularMDP | None:
@@ -179,7 +184,7 @@ def _matching(path: Path, inputs: dict[str, Any], *, verified: bool) -> TabularM
         return None
     if stored.metadata.get("inputs") != inputs or (verified and not stored.metadata.get("verification")):
         return None
-    return stored
+    return stored if stored.metadata.keys() >= _RECORDED else None
 
 
 def _kept(target: Target, complete_horizon: int, if_stopped: IfStopped) -> Target | None:
@@ -209,3 +214,4 @@ def _require_space(folder: Path) -> None:
 
 
 _LEAST_SPACE = 100 * 2**20
+_RECORDED = {"id", "num_states_raw", "degenerate", "returns", "verification"}  # what every table says that is built

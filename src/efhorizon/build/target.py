@@ -10,7 +10,7 @@ from typing import Any
 
 from efhorizon import catalog
 from efhorizon.errors import EfhorizonError
-from efhorizon.mdp import TabularMDP
+from efhorizon.mdp import MAX_HORIZON, TabularMDP
 from efhorizon.suites import registry
 from efhorizon.suites.gymnasium import time_limit
 from efhorizon.suites.simulator import SimulatorError
@@ -32,6 +32,7 @@ def catalogue_target(name: str, horizon: int | None = None) -> Target:
     """A catalogue entry, perhaps with another horizon."""
     listed = catalog.entry(name)
     entry = listed if horizon is None else listed.with_horizon(horizon)
+    _check_horizon(entry.horizon)
     described = {**dataclasses.asdict(entry), "catalogue_name": name}
     del described["name"], described["horizon"], described["num_actions"]  # the table itself has these
     return Target(entry.name, spec_of(entry), entry.horizon, listed.search_name, described)
@@ -45,6 +46,7 @@ def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, ho
         raise SimulatorError(f"{env_id}: registered without an episode length; give one with --horizon")
     if horizon < 1:
         raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
+    _check_horizon(horizon)
     given = "".join(f"-{key}={value}" for key, value in sorted((arguments or {}).items()))
     name = re.sub(r"[^A-Za-z0-9_.=-]", "_", env_id + given)
     spec = gymnasium_spec(env_id, arguments)
@@ -52,12 +54,20 @@ def gymnasium_target(env_id: str, arguments: Mapping[str, Any] | None = None, ho
     return Target(f"{name}-T{horizon}", spec, horizon, name, metadata)
 
 
+def _check_horizon(horizon: int) -> None:
+    if horizon > MAX_HORIZON:  # before a search of hours
+        raise SimulatorError(f"the horizon must be at most {MAX_HORIZON:,}, got {horizon}")
+
+
 def table_spec(mdp: TabularMDP, name: str | None = None) -> SimulatorSpec:
     """The environment of a table: by its name in the catalogue, or else as described in the file."""
     metadata = mdp.metadata
     suite = registry.suite(metadata.get("suite"))
     if name is None and not suite.has_names:
-        return SimulatorSpec(suite.name, suite.trusted_arguments(metadata["provenance"]["arguments"]))
+        arguments = (metadata.get("provenance") or {}).get("arguments")
+        if arguments is None:
+            raise EfhorizonError("the file does not say how its environment is made; give --id NAME")
+        return SimulatorSpec(suite.name, suite.trusted_arguments(arguments))
     identifier = name or metadata.get("catalogue_name") or metadata.get("id")
     if identifier is None:
         raise EfhorizonError("the file does not say which environment it is; give --id NAME")

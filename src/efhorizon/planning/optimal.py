@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon import graph
+from efhorizon.errors import InvalidTableError
+from efhorizon.io.machine import available_memory
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning import _kernels as kernels
 from efhorizon.planning.rewards import RewardScale, reward_scale
 from efhorizon.planning.threads import on_layer
 from efhorizon.planning.timeline import Timeline
 from efhorizon.planning.values import Values, relative_error, zero_values
+
+_LEAST_CHECKED = 1 << 28  # bytes; less than that is always there
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,11 @@ def _induction(
         actions = np.zeros((1, mdp.num_states), np.uint8)
         kernels.best_actions_along(acyclic[0], table, ties, values, actions[0])
         return values[0].item(), actions
+    needed = mdp.horizon * mdp.num_states if keep_actions else 0
+    if needed > _LEAST_CHECKED and needed > available_memory():
+        raise InvalidTableError(
+            f"a plan of {mdp.horizon:,} steps needs {needed:,} bytes of memory, more than is available"
+        )
     actions = np.zeros((mdp.horizon if keep_actions else 1, mdp.num_states), np.uint8)
     following, every = np.zeros_like(values), slice(0, mdp.num_states)
     for time in range(mdp.horizon - 1, -1, -1):

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 
 from efhorizon.compiled import Integers, compiled, compiled_parallel, prange
 from efhorizon.errors import InvalidTableError
+from efhorizon.io.machine import available_memory
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning._kernels import Steps
 from efhorizon.planning.threads import on_layer
 
+_BYTES_A_NUMBER = 4
+_LEAST_CHECKED = 1 << 28  # bytes; less than that is always there
 _MANY = 16  # a layer of more than one in so many states is quicker found by scanning all states than by sorting
 
 
@@ -50,11 +53,15 @@ def timeline(mdp: TabularMDP) -> Timeline:
     """Unroll an MDP from its start state to its horizon."""
     layers = [np.zeros(1, np.int32)]
     place = np.full(mdp.num_states, -1, np.int32)  # of a state in the layer at hand
+    num_pairs = 1
     while len(layers) < mdp.horizon:
         following = _next_layer(mdp.transitions, layers[-1], place)
         if not len(following):
             break
+        num_pairs += len(following)
+        _check_size(num_pairs, mdp)
         if np.array_equal(following, layers[-1]):  # then so are all later ones: a layer depends on the one before only
+            _check_size(num_pairs + len(following) * (mdp.horizon - len(layers) - 1), mdp)
             layers += [layers[-1]] * (mdp.horizon - len(layers))
             break
         layers.append(following)
@@ -63,8 +70,6 @@ def timeline(mdp: TabularMDP) -> Timeline:
     states = _frozen(np.concatenate(layers))
     if _is_own_timeline(mdp, states, int(starts[len(layers) - 1])):
         return Timeline(mdp, starts, states, mdp.transitions[: len(states)])
-    if int(starts[-1]) > np.iinfo(np.int32).max:
-        raise InvalidTableError(f"{int(starts[-1]):,} reachable (time, state) pairs do not fit in 32-bit indices")
     successors = np.empty((int(starts[-1]), mdp.num_actions), np.int32)
     for time in range(len(layers)):
         pairs = successors[starts[time] : starts[time + 1]]
@@ -78,6 +83,17 @@ def timeline(mdp: TabularMDP) -> Timeline:
         place[layers[time + 1]] = np.arange(starts[time + 1], starts[time + 2], dtype=np.int32)
         on_layer(_link, slice(0, len(pairs)), mdp.transitions, layers[time], place, pairs)
     return Timeline(mdp, starts, states, _frozen(successors))
+
+
+def _check_size(num_pairs: int, mdp: TabularMDP) -> None:
+    """Refuse what cannot be unrolled, before memory is taken for it."""
+    if num_pairs > np.iinfo(np.int32).max:
+        raise InvalidTableError(f"{num_pairs:,} reachable (time, state) pairs do not fit in 32-bit indices")
+    needed = _BYTES_A_NUMBER * (num_pairs if num_pairs <= mdp.num_states else num_pairs * (mdp.num_actions + 1))
+    if needed > _LEAST_CHECKED and needed > available_memory():
+        raise InvalidTableError(
+            f"{num_pairs:,} reachable (time, state) pairs need {needed:,} bytes of memory, more than is available"
+        )
 
 
 def _is_own_timeline(mdp: TabularMDP, states: NDArray[np.int32], last_start: int) -> bool:

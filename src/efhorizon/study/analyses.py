@@ -84,16 +84,25 @@ def current_analysis(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_
 
 
 def write_analysis(
-    results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, build_seconds: float | None = None
+    results: Results,
+    mdp: TabularMDP,
+    *,
+    max_k: int = DEFAULT_MAX_K,
+    build_seconds: float | None = None,
+    verify_seconds: float | None = None,
 ) -> CompleteAnalysis:
     """Analyze a table and write the analysis with its pictures; returns what was written."""
-    analysis, pictures = analysis_record(mdp, max_k=max_k, build_seconds=build_seconds)
+    analysis, pictures = analysis_record(mdp, max_k=max_k, build_seconds=build_seconds, verify_seconds=verify_seconds)
     results.write_analysis(analysis, pictures)
     return analysis
 
 
 def analysis_record(
-    mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, build_seconds: float | None = None
+    mdp: TabularMDP,
+    *,
+    max_k: int = DEFAULT_MAX_K,
+    build_seconds: float | None = None,
+    verify_seconds: float | None = None,
 ) -> tuple[CompleteAnalysis, dict[str, bytes]]:
     """Everything there is to say about a table, and its pictures by name."""
     if not mdp.is_complete:
@@ -130,7 +139,7 @@ def analysis_record(
         episode=episode,
         seconds=StageSeconds(
             build=build_seconds,
-            verify=None if verification is None else verification.seconds,
+            verify=verification.seconds if verify_seconds is None and verification is not None else verify_seconds,
             analyze=round(time.monotonic() - began, 3),
         ),
         provenance=replace(

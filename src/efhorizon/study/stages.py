@@ -24,7 +24,6 @@ from efhorizon.build.outlook import progress_line
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import Target
 from efhorizon.io.tables import load
-from efhorizon.mdp import TabularMDP
 from efhorizon.study.analyses import current_analysis, write_analysis
 from efhorizon.study.analysis_record import CompleteFigures
 from efhorizon.study.failures import reason_of
@@ -89,6 +88,7 @@ class _Study:
         self._plan, self._results, self._watcher = plan, results, watcher
         self._targets = plan.targets()
         self._build_seconds: dict[str, float] = {}
+        self._verify_seconds: dict[str, float] = {}
         self.outcomes: list[StageOutcome] = []
 
     def build_all(self) -> None:
@@ -105,7 +105,13 @@ class _Study:
                 kept = analysis is not None
                 if analysis is None:
                     seconds = self._build_seconds.get(target.id) or self._search_seconds(target)
-                    analysis = write_analysis(self._results, mdp, max_k=self._plan.max_k, build_seconds=seconds)
+                    analysis = write_analysis(
+                        self._results,
+                        mdp,
+                        max_k=self._plan.max_k,
+                        build_seconds=seconds,
+                        verify_seconds=self._verify_seconds.get(target.id),
+                    )
                 note("kept" if kept else "made", _analysis_text(analysis.figures))
 
     def run_all(self) -> None:
@@ -175,7 +181,9 @@ class _Study:
             found = f"{progress.num_states:,} states found, complete up to horizon {result.complete_horizon}"
             return note("left out", f"stopped by {result.outcome.stopped_by}: {found}")
         if progress.num_pairs:
-            self._build_seconds[target.id] = round(result.seconds - _verify_seconds(result.mdp), 3)
+            self._build_seconds[target.id] = round(result.seconds - result.verify_seconds, 3)
+        if result.verify_seconds:
+            self._verify_seconds[target.id] = round(result.verify_seconds, 3)
         raw, merged = result.mdp.metadata["num_states_raw"], result.mdp.num_states
         if limit is not None and raw > limit:
             return note("left out", f"{raw:,} states, more than --max-states {limit:,}")
@@ -243,8 +251,3 @@ def _analysis_text(figures: CompleteFigures) -> str:
     if horizon.value is None:
         return "effective horizon unknown"
     return f"effective horizon {'' if horizon.kind == 'exact' else 'at most '}{horizon.value:.2f}"
-
-
-def _verify_seconds(mdp: TabularMDP) -> float:
-    verification = mdp.metadata.get("verification")
-    return float(verification["seconds"]) if verification else 0.0

@@ -48,10 +48,11 @@ class Gymnasium(Suite):
 
     def trusted_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of a file, which cannot name a module to import: ids with a colon must be given by the user."""
-        if ":" in arguments["env_id"]:
-            raise SimulatorError(
-                f"the file names {arguments['env_id']!r}, which would import a module, so it was not verified"
-            )
+        env_id, given = arguments.get("env_id"), arguments.get("arguments")
+        if not isinstance(env_id, str) or not isinstance(given, Mapping | None) or len(arguments) > 2:
+            raise SimulatorError("the file does not say how its environment is made, so it was not verified")
+        if ":" in env_id:
+            raise SimulatorError(f"the file names {env_id!r}, which would import a module, so it was not verified")
         return arguments
 
     def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
