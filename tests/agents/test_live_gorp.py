@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +143,107 @@ def test_bad_checkpoints(tmp_path: Path) -> None:
     live_gorp(environment, k=1, m=1, checkpoint=tmp_path / "good.json")
     with pytest.raises(EfhorizonError, match="a checkpoint of another run"):
         live_gorp(live_environment(WalkSimulator(5), horizon=6), k=1, m=2, checkpoint=tmp_path / "good.json")
+
+
+def checkpoint_of(path: Path, **changes: Any) -> Path:
+    """A checkpoint as older versions wrote it, without a checksum, with some fields changed."""
+    live_gorp(live_environment(WalkSimulator(6), horizon=12), k=1, m=1, seed=4, checkpoint=path, max_steps=150)
+    content = json.loads(path.read_text())
+    del content["checksum"]
+    path.write_text(json.dumps({**content, **changes}))
+    return path
+
+
+def resumed(path: Path) -> LiveRun:
+    return live_gorp(live_environment(WalkSimulator(6), horizon=12), k=1, m=1, seed=4, checkpoint=path)
+
+
+def test_no_flipped_bit_in_a_checkpoint_changes_a_run(tmp_path: Path, rng: np.random.Generator) -> None:
+    path = tmp_path / "run.json"
+    checkpoint_of(path)
+    before = resumed(path)  # it now has its checksum
+    content = path.read_bytes()
+    for _ in range(600):
+        flipped = bytearray(content)
+        flipped[rng.integers(len(content))] ^= 1 << rng.integers(8)
+        path.write_bytes(flipped)
+        with pytest.raises(EfhorizonError, match=r"run\.json: .*; delete it to begin this run again") as error:
+            resumed(path)
+        assert "\n" not in str(error.value)
+        assert path.read_bytes() == flipped
+    path.write_bytes(content)
+    assert resumed(path) == before
+
+
+def test_older_checkpoints_continue(tmp_path: Path) -> None:
+    path = checkpoint_of(tmp_path / "run.json")
+    assert not resumed(path).total_reward < 0
+    assert "checksum" in json.loads(path.read_text())
+    assert resumed(path) == live_gorp(live_environment(WalkSimulator(6), horizon=12), k=1, m=1, seed=4)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"actions": [0] * 500},
+        {"actions": [0] * 500, "rewards": [0.0] * 500, "estimates": [0.0] * 500, "steps_played": 10_000},
+        {"actions": [3], "rewards": [0.0], "estimates": [0.0]},
+        {"actions": [-1], "rewards": [0.0], "estimates": [0.0]},
+        {"actions": [10**400], "rewards": [0.0], "estimates": [0.0]},
+        {"actions": [0], "rewards": [5.0], "estimates": [0.0]},  # no such reward when it is replayed
+        {"actions": [0], "rewards": [0.0], "estimates": [0.0], "ended": True},
+        {"actions": [], "rewards": [], "estimates": [], "ended": True},
+        {"actions": "012"},
+        {"actions": None},
+        {"actions": [0.5]},
+        {"rewards": ["1"]},
+        {"rewards": [1e400]},
+        {"estimates": [None]},
+        {"ended": 1},
+        {"steps_played": -1},
+        {"steps_played": "many"},
+        {"num_actions": 0},
+        {"settings": None},
+        {"settings": {}},
+        {"format": "efhorizon-gorp-2"},
+        {"format": None},
+        {"unknown": 1},
+        {"checksum": "0" * 64},
+        {"checksum": None},
+    ],
+    ids=str,
+)
+def test_checkpoints_are_checked(changes: dict[str, Any], tmp_path: Path) -> None:
+    path = checkpoint_of(tmp_path / "run.json", **changes)
+    with pytest.raises(EfhorizonError, match="not a checkpoint of GORP that can be used") as error:
+        resumed(path)
+    assert "delete it to begin this run again" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_field_of_a_checkpoint_is_missing(tmp_path: Path) -> None:
+    path = checkpoint_of(tmp_path / "run.json")
+    whole = json.loads(path.read_text())
+    for name in whole.keys() - {"format"}:
+        path.write_text(json.dumps({key: value for key, value in whole.items() if key != name}))
+        with pytest.raises(EfhorizonError, match=f"{name} is missing"):
+            resumed(path)
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "sparse", "folder"])
+def test_checkpoints_of_another_kind(what: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "device":
+        path.symlink_to("/dev/zero")
+    elif what == "folder":
+        path.mkdir()
+    else:
+        path.touch()
+        os.truncate(path, 10 * 2**30)
+    with pytest.raises(EfhorizonError, match="delete it to begin this run again"):
+        resumed(path)
 
 
 def test_full_length_atari() -> None:

@@ -20,6 +20,7 @@ from efhorizon.agents.tabular.gorp_search import BUDGET, RUNS
 from efhorizon.commands import _arguments, main
 from efhorizon.commands._parser import command, parser, verbs
 from efhorizon.io.tables import save
+from efhorizon.mdp import MAX_HORIZON
 from efhorizon.planning.problem import DEFAULT_MAX_K
 
 SOURCE = Path(commands.__file__).parents[1]
@@ -110,6 +111,7 @@ def test_python_m_efhorizon() -> None:
 
 def test_defaults_are_those_of_the_library() -> None:
     assert _arguments.MAX_K == DEFAULT_MAX_K
+    assert _arguments.MAX_HORIZON == MAX_HORIZON
     text = _parser_of("gorp").format_help()
     assert f"default: {RUNS};" in text
     assert f"{BUDGET:,}" in text

@@ -49,6 +49,50 @@ def test_counts_have_a_least_value() -> None:
         _types.count(least=0)("-2k")
 
 
+def test_counts_may_have_a_largest_value() -> None:
+    assert _types.count(most=1000)("1k") == 1000
+    with pytest.raises(argparse.ArgumentTypeError, match="must be at most 1,000; got 1001"):
+        _types.count(most=1000)("1001")
+
+
+ABSURD = (
+    *("nan", "-nan", "sNaN", "inf", "-inf", "Infinity", "1e400", "-1e400", "1e99999999999999999999", "-5", "0", "0x10"),
+    *(
+        "1e-400",
+        "9" * 5000,
+        "1" + "e" * 99,
+        "٣",
+        "½",
+        "",
+        " ",
+        "\x00",
+        "\n",
+        "1\x1b",
+        "--5",
+        "1..5",
+        "1e",
+        "e5",
+        "+",
+        "_",
+    ),
+)
+
+
+@pytest.mark.parametrize("ending", ["", "G", "GB", "k", "h", "h30m"])
+@pytest.mark.parametrize("text", ABSURD, ids=lambda text: repr(text)[:12])
+def test_absurd_numbers_are_refused_or_finite(text: str, ending: str) -> None:
+    """None is a traceback, as `--max-memory infG` was."""
+    counts = (_types.count(), _types.count(least=0, most=100))
+    for parsed in (*counts, _types.size, _types.minutes, _types.fraction, _types.number, _types.port):
+        try:
+            found = parsed(text + ending)
+        except argparse.ArgumentTypeError as error:
+            message = str(error)
+            assert message
+        else:
+            assert abs(found) < 1e300
+
+
 def test_sizes() -> None:
     sizes = {"1000": 1000, "500M": 500 * 2**20, "8G": 2**33, "8GB": 2**33, "8 GiB": 2**33, "0.5t": 2**39, "2k": 2048}
     assert {text: _types.size(text) for text in sizes} == sizes

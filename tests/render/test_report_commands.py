@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import re
 import shutil
 import socket
+import struct
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
@@ -71,15 +75,21 @@ def test_report_on_what_is_no_study_is_one_line(what: str, tmp_path: Path, capsy
     assert not (tmp_path / "report").exists()
 
 
+@contextmanager
+def running(folder: Path) -> Iterator[ThreadingHTTPServer]:
+    server = report_server(folder, 0)
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
 @pytest.fixture
 def server(report: WrittenReport) -> Iterator[ThreadingHTTPServer]:
-    running = report_server(report.path, 0)
-    thread = threading.Thread(target=running.serve_forever, args=(0.02,))
-    thread.start()
-    yield running
-    running.shutdown()
-    thread.join()
-    running.server_close()
+    with running(report.path) as started:
+        yield started
 
 
 def answer(server: ThreadingHTTPServer, path: str, host: str | None = None) -> tuple[int, bytes, dict[str, str]]:
@@ -105,6 +115,117 @@ def test_serve_listens_on_this_machine_only(server: ThreadingHTTPServer) -> None
 @pytest.mark.parametrize("path", ["/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/mdps/", "/nothing.html"])
 def test_serve_gives_nothing_else(server: ThreadingHTTPServer, path: str) -> None:
     assert answer(server, path)[0] == 404
+
+
+ODD_PATHS = (
+    *(
+        "/%00",
+        "/index.html%00",
+        "/mdps/%00/x",
+        "/%ff%fe",
+        "/%ed%a0%80",
+        "/..%2f..%2fetc/passwd",
+        "/%5c..%5c",
+        "//etc/passwd",
+    ),
+    *(
+        "/" + "x" * 5000,
+        "/" + "x/" * 5000,
+        "/" + "%2e%2e/" * 50 + "etc/passwd",
+        "/index.html/",
+        "/index.html/..",
+        "/?\x7f",
+    ),
+    *("/~root", "/report.json/x", "/.", "/mdps", "/mdps/", "/*", "http://[/mdps", "/mdps?[/", "*"),
+)
+
+
+@pytest.mark.parametrize("path", ODD_PATHS, ids=lambda path: path[:20].encode("unicode_escape").decode())
+def test_serve_answers_odd_paths(
+    server: ThreadingHTTPServer, report: WrittenReport, path: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, body, _ = raw_answer(server, f"GET {path} HTTP/1.1")
+    assert status in (200, 301, 404)
+    if status == 200:
+        assert body == report.index.read_bytes()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("GET /" + "x" * 70_000 + " HTTP/1.1", 414),
+        ("POST / HTTP/1.1", 501),
+        ("DELETE /index.html HTTP/1.1", 501),
+        ("TRACE / HTTP/1.1", 501),
+        ("CONNECT a:1 HTTP/1.1", 501),
+        ("HEAD / HTTP/1.1", 200),
+        ("GET / HTTP/9.9", 505),
+        ("GET / HTTP/1.1.1", 400),
+        ("GET", 400),
+        ("G\x00T / HTTP/1.1", 501),
+    ],
+    ids=lambda value: str(value)[:12].encode("unicode_escape").decode(),
+)
+def test_serve_answers_odd_requests(
+    server: ThreadingHTTPServer, line: str, expected: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert raw_answer(server, line)[0] == expected
+    assert capsys.readouterr().err == ""
+
+
+def raw_answer(server: ThreadingHTTPServer, line: str) -> tuple[int, bytes, bytes]:
+    """Status, body and head of the answer to a request as it is."""
+    with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as connection:
+        request = f"{line}\r\nHost: 127.0.0.1:{server.server_port}\r\nConnection: close\r\n\r\n"
+        connection.sendall(request.encode("latin-1"))
+        connection.shutdown(socket.SHUT_WR)
+        found = b""
+        while block := connection.recv(1 << 16):
+            found += block
+    head, _, body = found.partition(b"\r\n\r\n")
+    status = re.match(rb"HTTP/1\.[01] (\d+)", head) or re.search(rb"Error code: (\d+)", found)
+    assert status is not None, found[:200]
+    return int(status[1]), body, head
+
+
+def test_serve_follows_no_link_out_of_the_report(
+    report: WrittenReport, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nor does it wait for a pipe or read a device."""
+    site = shutil.copytree(report.path, tmp_path / "site")
+    (tmp_path / "secret.html").write_text("secret")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "index.html").write_text("secret")
+    (site / "file.html").symlink_to(tmp_path / "secret.html")
+    (site / "relative.html").symlink_to("../secret.html")
+    (site / "folder").symlink_to(tmp_path / "outside")
+    (site / "inner").mkdir()
+    (site / "inner" / "index.html").symlink_to(tmp_path / "secret.html")
+    (site / "circle.html").symlink_to("circle.html")
+    (site / "device").symlink_to("/dev/zero")
+    os.mkfifo(site / "pipe")
+    (site / "inside.html").symlink_to("index.html")
+    (tmp_path / "link").symlink_to(site)
+    for folder in (site, tmp_path / "link"):  # the report itself may be behind a link
+        with running(folder) as server:
+            names = ("file.html", "relative.html", "folder", "folder/", "folder/index.html", "inner/", "circle.html")
+            for name in (*names, "device", "pipe"):
+                assert answer(server, f"/{name}")[0] == 404, name
+            assert answer(server, "/inside.html")[:2] == (200, report.index.read_bytes())
+            assert answer(server, "/inner")[0] == 301
+    assert capsys.readouterr().err == ""
+
+
+def test_a_browser_that_goes_away_is_not_worth_a_line(
+    server: ThreadingHTTPServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(5):
+        with socket.create_connection(("127.0.0.1", server.server_port), timeout=5) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset when closed
+            connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert answer(server, "/")[0] == 200
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example"])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from efhorizon.build.target import table_spec
 from efhorizon.mdp import TabularMDP
-from efhorizon.suites.drawing import drawn
+from efhorizon.suites.drawing import drawn, is_compact
 from efhorizon.suites.simulator import Simulator
 
 _LARGEST_PICTURES = 8 * 2**30  # bytes before compression; beyond that screens stay compact
@@ -21,7 +21,7 @@ def published_table(
 ) -> TabularMDP:
     """The same table with pictures for screens, or without screens or raw states."""
     screens, metadata = mdp.screens, dict(mdp.metadata)
-    if with_screens and metadata.get("screen_format") in ("palette", "symbols"):
+    if with_screens and screens is not None and is_compact(metadata):
         pictures = _Pictures(mdp)
         size = int(np.prod(pictures.shape, dtype=object))
         if size > _LARGEST_PICTURES:

@@ -14,6 +14,9 @@ from efhorizon.study import sweep
 
 TABLES = Path("tables")  # where `build` puts tables, and where the other commands look for them by name
 MAX_K = 3
+MAX_HORIZON = 2**17  # that of a table
+MAX_RUNS = 1_000_000  # and episodes and resamples: each takes memory
+_MAX_SEEDS, _MAX_STEPS, _MAX_WORKERS = 10_000, 10**12, 1024
 
 Completer = Callable[..., Iterable[str]]
 
@@ -46,7 +49,10 @@ def add_image(parser: argparse.ArgumentParser, of: str) -> None:
 
 def add_horizon(parser: argparse.ArgumentParser, default: str = "that of the table") -> None:
     parser.add_argument(
-        "--horizon", type=_types.count(), metavar="T", help=f"number of steps in an episode (default: {default})"
+        "--horizon",
+        type=_types.count(most=MAX_HORIZON),
+        metavar="T",
+        help=f"number of steps in an episode (default: {default})",
     )
 
 
@@ -79,14 +85,14 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
     """How much PPO and DQN are run; the defaults are the paper's."""
     parser.add_argument(
         "--seeds",
-        type=_types.count(),
+        type=_types.count(most=_MAX_SEEDS),
         default=sweep.SEEDS,
         metavar="N",
         help=f"runs of each setting (default: {sweep.SEEDS})",
     )
     parser.add_argument(
         "--steps",
-        type=_types.count(),
+        type=_types.count(most=_MAX_STEPS),
         default=PAPER_STEPS,
         metavar="N",
         help=f"timesteps of a run, at most, such as 200k (default: {PAPER_STEPS:,})",
@@ -95,7 +101,10 @@ def add_runs(parser: argparse.ArgumentParser) -> None:
 
 def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--workers", type=_types.count(), metavar="N", help="number of processes (default: one per core)"
+        "--workers",
+        type=_types.count(most=_MAX_WORKERS),
+        metavar="N",
+        help="number of processes (default: one per core)",
     )
 
 

@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 an error, said in one line; 2 wrong usage or an unknown na
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -46,13 +47,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough, as in `| head`
         return _exit.DONE
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        return _failed(f"{where}{error.strerror or error}", _exit.ERROR)
-    except MemoryError:
-        return _failed(": ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
     except KeyboardInterrupt:
         return _failed(": ".join(filter(None, ("interrupted", kept))), _exit.INTERRUPTED)
+    except (MemoryError, OSError, RuntimeError) as error:
+        if _is_out_of_memory(error):
+            return _failed(": ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
+        if not isinstance(error, OSError):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        return _failed(f"{where}{error.strerror or error}", _exit.ERROR)
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """NumPy, Numba and Python raise MemoryError; the system says ENOMEM, and torch puts it into words."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or "not enough memory" in str(error) or "can't allocate memory" in str(error)
 
 
 def _failed(message: object, code: int) -> int:

@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TimeElapsedColumn
 
 from efhorizon.commands import _exit, _terminal
 from efhorizon.errors import EfhorizonError
@@ -80,9 +80,9 @@ class _Screen(Watcher):
 
     def __init__(self, num_environments: int) -> None:
         self._bars = _terminal.bars(
-            TextColumn("{task.description}", markup=False),
+            _terminal.LineColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[note]}", markup=False),
+            _terminal.LineColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
         )
         self._bar = self._bars.add_task("", total=num_environments, note="")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from efhorizon.agents.deep.protocol import RunRecord
 from efhorizon.errors import EfhorizonError
+from efhorizon.io.names import safe_name
 from efhorizon.study.tasks import RunTask
 
 
 class Board:
     """Writes the curves of runs that are under way, one folder per run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, grid: Iterable[RunTask]) -> None:
+        for task in grid:
+            safe_name(task.id)  # it comes from a file, and becomes the name of a folder
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:

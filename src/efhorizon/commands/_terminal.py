@@ -1,4 +1,7 @@
-"""Where commands print: results to stdout, everything else to stderr."""
+"""Where commands print: results to stdout, everything else to stderr.
+
+Names and messages can come from files that somebody else made. Nothing in them reaches the terminal but what prints.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from rich.console import Console, RenderableType
-from rich.progress import Progress, ProgressColumn
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import Progress, ProgressColumn, Task, TextColumn
+from rich.segment import Segment
+from rich.text import Text
 
 from efhorizon.commands import _exit
+from efhorizon.render.terminal.layout import printable
 
 _ENDLESS = 100_000  # columns if it is not a terminal: nothing is cut off or wrapped in a file or a pipe
 _SECONDS_A_LINE = 30.0
@@ -25,6 +31,14 @@ def _width(stream: TextIO) -> int | None:
 
 
 class _Console(Console):
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What is printed, before colours are added: whatever came here, no sequence that steers a terminal leaves."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment("\n".join(map(printable, segment.text.split("\n"))), segment.style)
+
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # `main` knows what that means; rich would exit with an error
 
@@ -36,7 +50,10 @@ def show(parts: Iterable[RenderableType], console: Console | None = None) -> Non
     """Print lines of markup, unwrapped, and tables; to stdout unless a console is given."""
     console = console or _Console(highlight=False, width=_width(sys.stdout))
     for part in parts:
-        console.print(part, soft_wrap=isinstance(part, str))
+        if isinstance(part, str):
+            console.print(printable(part), soft_wrap=True)
+        else:
+            console.print(part)
 
 
 def print_json(content: Any) -> None:
@@ -46,7 +63,7 @@ def print_json(content: Any) -> None:
 
 def say(text: str, style: str | None = None) -> None:
     """One line on stderr, as it is."""
-    messages.print(text, style=style, markup=False, soft_wrap=True)
+    messages.print(printable(text), style=style, markup=False, soft_wrap=True)
 
 
 def failed(message: object, code: int = _exit.ERROR) -> int:
@@ -72,13 +89,20 @@ def waiting(text: str) -> Iterator[Callable[[str], None]]:
     if not is_live():
         yield lambda _: None
         return
-    with messages.status(text) as status:
-        yield status.update
+    with messages.status(Text(printable(text))) as status:
+        yield lambda changed: status.update(Text(printable(changed)))
 
 
 def bars(*columns: ProgressColumn) -> Progress:
     """Progress bars that disappear at the end; none if stderr is not a terminal."""
     return Progress(*columns, console=messages, transient=True, disable=not is_live())
+
+
+class LineColumn(TextColumn):
+    """A text of a task, such as "{task.description}", in one line as it is."""
+
+    def render(self, task: Task) -> Text:
+        return Text(printable(self.text_format.format(task=task)))
 
 
 class SlowLines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TimeElapsedColumn
 
 from efhorizon.agents.deep.protocol import RunRecord, algorithm_sample_complexity, setting_sample_complexity
 from efhorizon.commands import _terminal
@@ -57,9 +57,9 @@ class Screen:
         self._done = sum(results.has(task.key(seed)) for task in grid for seed in task.seeds)
         self.num_made = 0
         self._bars = _terminal.bars(
-            TextColumn("{task.description}", markup=False),
+            _terminal.LineColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[note]}", markup=False),
+            _terminal.LineColumn("{task.fields[note]}"),
             TimeElapsedColumn(),
         )
         self._rows = self._bars.add_task("rows", total=total, completed=self._done, note="")

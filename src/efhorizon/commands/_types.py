@@ -22,8 +22,8 @@ _TIME = re.compile(
 _MAX_PORT = 65_535
 
 
-def count(least: int = 1) -> Callable[[str], int]:
-    """A whole number from `least` on: 100000, 100,000, 1e5, 200k or 5M."""
+def count(least: int = 1, most: int | None = None) -> Callable[[str], int]:
+    """A whole number from `least` to `most`: 100000, 100,000, 1e5, 200k or 5M."""
 
     def parsed(text: str) -> int:
         number = _scaled(text, _COUNT, _THOUSANDS)
@@ -31,6 +31,8 @@ def count(least: int = 1) -> Callable[[str], int]:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number; write it as 100000, 1e5, 200k or 5M")
         if number < least:
             raise argparse.ArgumentTypeError(f"must be at least {least}, such as {least + 4}; got {text}")
+        if most is not None and number > most:
+            raise argparse.ArgumentTypeError(f"must be at most {most:,}; got {text}")
         return int(number)
 
     return parsed
@@ -55,6 +57,8 @@ def minutes(text: str) -> float:
         hours, mins, seconds = (float(parts[unit] or 0) for unit in "hms")
         found = 60 * hours + mins + seconds / 60
     else:
+        found = math.nan
+    if not math.isfinite(found):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it as 90 (minutes), 1h30m or 45s")
     if found <= 0:
         raise argparse.ArgumentTypeError(f"must be above 0, such as 90 (minutes), 1h30m or 45s; got {text}")
@@ -82,7 +86,7 @@ def number(text: str) -> float:
 
 def port(text: str) -> int:
     """A TCP port; 0 takes any free one."""
-    if not (text.isascii() and text.isdigit()) or int(text) > _MAX_PORT:
+    if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) > _MAX_PORT:
         raise argparse.ArgumentTypeError(f"must be between 0 and {_MAX_PORT}, such as 8000; got {text}")
     return int(text)
 

@@ -81,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--episodes",
-        type=_types.count(least=0),
+        type=_types.count(least=0, most=_arguments.MAX_RUNS),
         default=20,
         metavar="N",
         help="episodes to verify the table with; 0 skips this (default: 20)",
@@ -133,13 +133,13 @@ def _target(options: argparse.Namespace) -> Target:
 
 def _built(target: Target, options: Options) -> BuildResult:
     """Build, with one live line on stderr; plain lines where that is no terminal."""
-    from rich.progress import SpinnerColumn, TextColumn
+    from rich.progress import SpinnerColumn
 
     from efhorizon.build.outlook import progress_line
     from efhorizon.build.pipeline import build
     from efhorizon.commands import _terminal
 
-    with _terminal.bars(SpinnerColumn(), TextColumn("{task.description}", markup=False)) as bar:
+    with _terminal.bars(SpinnerColumn(), _terminal.LineColumn("{task.description}")) as bar:
         task = bar.add_task(f"{target.id}: starting")
         lines = _terminal.SlowLines()
 

@@ -28,7 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--publish", type=Path, metavar="DIR", help="write tables.md, lists.md and figures there, as files to commit"
     )
     parser.add_argument(
-        "--resamples", type=_types.count(), default=2000, metavar="N", help="bootstrap resamples (default: 2000)"
+        "--resamples",
+        type=_types.count(most=_arguments.MAX_RUNS),
+        default=2000,
+        metavar="N",
+        help="bootstrap resamples (default: 2000)",
     )
     _arguments.add_seed(parser, "the bootstrap")
     _arguments.add_json(parser)

@@ -23,6 +23,8 @@ EXAMPLE = """\
 efhorizon gorp freeway_10_fs30 --k 1
   efhorizon gorp freeway --live --m 10 --max-steps 1e6 --checkpoints saved"""
 
+_MAX_M = 10**9
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_table(parser, more="; with --live, an environment")
@@ -31,10 +33,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--k", type=_types.count(), default=1, metavar="K", help="length of the action sequences (default: 1)"
     )
     parser.add_argument(
-        "--m", type=_types.count(), metavar="M", help="episodes for each sequence (default: search for the fewest)"
+        "--m",
+        type=_types.count(most=_MAX_M),
+        metavar="M",
+        help="episodes for each sequence (default: search for the fewest)",
     )
     parser.add_argument(
-        "--runs", type=_types.count(), metavar="N", help="independent runs (default: 101; 1 with --live)"
+        "--runs",
+        type=_types.count(most=_arguments.MAX_RUNS),
+        metavar="N",
+        help="independent runs (default: 101; 1 with --live)",
     )
     _arguments.add_seed(parser, "the first run")
     parser.add_argument(

@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     )
     results = Results.made(options.results)
     with ExitStack() as stack:
-        board = stack.enter_context(Board(options.tensorboard)) if options.tensorboard else None
+        board = stack.enter_context(Board(options.tensorboard, grid)) if options.tensorboard else None
         run_all(grid, results, stack.enter_context(Screen(grid, results)), board)
     found = summary(grid, results)
     if options.json:

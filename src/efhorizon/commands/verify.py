@@ -18,7 +18,11 @@ EXAMPLE = "efhorizon verify freeway_10_fs30 --episodes 100"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_table(parser)
     parser.add_argument(
-        "--episodes", type=_types.count(), default=30, metavar="N", help="episodes to replay (default: 30)"
+        "--episodes",
+        type=_types.count(most=_arguments.MAX_RUNS),
+        default=30,
+        metavar="N",
+        help="episodes to replay (default: 30)",
     )
     name = parser.add_argument("--id", metavar="NAME", help="the environment, where the file does not name it")
     _arguments.completed(name, _arguments.environment_names)

@@ -21,6 +21,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+_NOWHERE = ""  # no file has this name
 
 
 def report_server(folder: Path, port: int) -> ThreadingHTTPServer:
@@ -28,13 +29,18 @@ def report_server(folder: Path, port: int) -> ThreadingHTTPServer:
     if not is_report(folder):
         raise StoreError(f"{folder}: not a report; make one with: efhorizon report RESULTS --out {folder}")
     try:
-        return ThreadingHTTPServer((ADDRESS, port), partial(_Handler, directory=str(folder.resolve())))
+        return _Server((ADDRESS, port), partial(_Handler, directory=str(folder.resolve())))
     except OSError as error:
         raise EfhorizonError(f"port {port}: {error.strerror or error}; --port 0 takes any free port") from None
 
 
 def report_address(server: ThreadingHTTPServer) -> str:
     return f"http://{ADDRESS}:{server.server_port}/"
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that has gone before the end is not worth a line."""
 
 
 class _Handler(SimpleHTTPRequestHandler):
@@ -46,6 +52,16 @@ class _Handler(SimpleHTTPRequestHandler):
             self.send_error(HTTPStatus.FORBIDDEN, "only for this machine")
             return None
         return super().send_head()
+
+    def translate_path(self, path: str) -> str:
+        """The file, or the folder if the final slash is missing; nowhere if it does not really lie in the report."""
+        given = super().translate_path(path)
+        try:
+            real = Path(given, "index.html" if given.endswith("/") else "").resolve(strict=True)
+        except (OSError, ValueError, RuntimeError):  # missing, no name that a file can have, a circle of links
+            return _NOWHERE
+        is_ours = real.is_relative_to(self.directory) and (real.is_file() or real.is_dir())
+        return str(real) if is_ours else _NOWHERE
 
     def list_directory(self, path: str | os.PathLike[str]) -> None:
         self.send_error(HTTPStatus.NOT_FOUND, "no such page")
