@@ -35,6 +35,11 @@ def test_fields_and_rewards() -> None:
         ([[0, 0]], [["a", "b"]], 3, "numbers"),
         ([[0, 0]], np.zeros((1, 2)), 0, "positive integer"),
         ([[0, 0]], np.zeros((1, 2)), 2.5, "positive integer"),
+        ([[0, 0]], np.zeros((1, 2)), 10**6, "at most 131,072, got 1000000"),
+        ([[0, 0]], np.zeros((1, 2)), 2**63, "at most 131,072"),
+        ([[0, 0]], np.zeros((1, 2)), 10**400, "at most 131,072"),
+        ([[0, 0]], [[0.0, 1e39]], 3, "state 0, action 1 is 1e"),
+        ([[0, 0]], [[-1e39, 0.0]], 3, "state 0, action 0 is -1e"),
     ],
 )
 def test_bad_tables_are_refused(transitions: object, rewards: object, horizon: object, message: str) -> None:
@@ -124,3 +129,11 @@ def test_depths() -> None:
     mdp = TabularMDP([[1, 2], [3, -1], [3, 0], [-1, -1], [0, 0]], np.zeros((5, 2)), 10)
     assert mdp.depths().tolist() == [0, 1, 1, 2, -1]
     assert mdp.canonical_order().tolist() == [0, 1, 2, 3]
+
+
+def test_the_longest_horizons_and_the_largest_rewards_are_fine() -> None:
+    largest = float(np.finfo(np.float32).max)
+    mdp = TabularMDP([[0, -1]], [[-largest, largest]], 108_000)
+    assert mdp.horizon == 108_000
+    assert mdp.fingerprint()
+    mdp.reward_units()

@@ -79,6 +79,8 @@ def test_intervals() -> None:
     assert Trial(m=1, num_optimal=0, runs=100).interval[0] == 0
     assert Trial(m=1, num_optimal=51, runs=101).succeeded
     assert not Trial(m=1, num_optimal=50, runs=101).succeeded
+    assert Trial(m=1, num_optimal=50, runs=100).succeeded  # half of an even number is enough
+    assert not Trial(m=1, num_optimal=49, runs=100).succeeded
 
     def monotone(*counts: int) -> bool:
         trials = tuple(Trial(m, count, 101) for m, count in enumerate(counts, 1))

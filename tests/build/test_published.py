@@ -8,8 +8,10 @@ import pytest
 
 from efhorizon.build.explore import explore, opened_search
 from efhorizon.build.pipeline import Options, build
+from efhorizon.build.published import published_table
 from efhorizon.build.table import table
 from efhorizon.build.target import catalogue_target
+from efhorizon.suites.drawing import picture
 
 # name: states as searched, merged by the paper's rule, merged ignoring screens, and the published graph
 PUBLISHED = {
@@ -56,3 +58,23 @@ def test_a_shorter_horizon_emulates_nothing_and_a_longer_one_goes_on(tmp_path: P
     assert longer.outcome.progress.num_pairs + further.outcome.progress.num_pairs == 3 * 399
     assert further.mdp is not None
     assert further.mdp.fingerprint() == PUBLISHED["freeway_10_fs30"][3]
+
+
+def test_identical_builds_give_identical_bytes(tmp_path: Path) -> None:
+    contents = []
+    for folder in ("one", "two"):
+        path = build(catalogue_target("MiniGrid-Empty-5x5-v0"), Options(out=tmp_path / folder)).path
+        assert path is not None
+        contents.append({file.relative_to(path): file.read_bytes() for file in path.rglob("*") if file.is_file()})
+    assert contents[0] == contents[1]
+
+
+def test_screens_of_games_are_exported_as_pictures(tmp_path: Path) -> None:
+    mdp = build(catalogue_target("freeway_10_fs30", 3), Options(out=tmp_path)).mdp
+    assert mdp is not None
+    assert mdp.screens is not None
+    assert mdp.screens.shape[1:] == (210, 160, 1)
+    pictures = published_table(mdp, with_screens=True, with_states=True, on_message=pytest.fail)
+    assert pictures.screens is not None
+    assert pictures.screens.shape[1:] == (210, 160, 3)
+    assert (pictures.screen(0) == picture(mdp, 0)).all()

@@ -68,8 +68,9 @@ def test_export_says_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture
     path = published_file(tmp_path / "published.csv")
     code, out, err = evaluate(capsys, path, "--export", tmp_path / "export", "--json")
     assert code == 0
-    assert [Path(file).name for file in json.loads(out)["exported"]] == ["mdps.parquet", "runs.parquet", "summary.csv"]
-    assert err.count("wrote ") == 3
+    files = ["mdps.parquet", "runs.parquet", "summary.csv", "checksums.txt"]
+    assert [Path(file).name for file in json.loads(out)["exported"]] == files
+    assert err.count("wrote ") == 4
     code, again, _ = evaluate(capsys, tmp_path / "export", "--json")
     assert code == 0
     assert json.loads(again)["bounds"] == json.loads(out)["bounds"]

@@ -30,6 +30,18 @@ def test_median_over_seeds_and_least_over_settings() -> None:
     assert practice(fast[1:]).sample_complexity == INF  # half of the seeds failed: the median is not reached
 
 
+def test_an_even_number_of_seeds() -> None:
+    """The median lies between the two in the middle: one more than half of the runs must have been solved."""
+
+    def needed(*complexities: int | None) -> float:
+        return practice([row("a", seed=n, sample_complexity=c) for n, c in enumerate(complexities)]).sample_complexity
+
+    assert needed(100, 200, 400, 900) == 300
+    assert needed(100, 200, None, None) == INF  # exactly half of them
+    assert needed(100, 200, 400, None) == 300
+    assert needed(100, 300) == 200
+
+
 def test_final_return_is_that_of_the_best_setting() -> None:
     unsolved: dict[str, Any] = {"sample_complexity": None, "solved_by": None}
     low = [row("a", seed=seed, final_return=value, **unsolved) for seed, value in enumerate((0.0, 0.25, 0.5))]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from damaged_files import everything, silent_flips, table_with_everything
 from toy_mdps import random_mdp
 
-from efhorizon import EfhorizonError, TabularMDP, load, save
+from efhorizon import EfhorizonError, StoreError, TabularMDP, load, save
+from efhorizon.io import bridge_npz
 
 # of the three tables that the authors published; the files themselves are not part of the project
 PUBLISHED = {
@@ -174,3 +178,220 @@ def test_published_tables(name: str) -> None:
     shape, horizon, fingerprint = PUBLISHED[name]
     mdp = load(path)
     assert (mdp.transitions.shape, mdp.horizon, mdp.fingerprint()) == (shape, horizon, fingerprint)
+
+
+def test_no_flipped_bit_of_an_export_changes_a_result(tmp_path: Path, rng: np.random.Generator) -> None:
+    silent, refused = silent_flips(save(table_with_everything(rng), tmp_path / "toy.npz"), 800, rng)
+    assert silent == []
+    assert refused > 400
+
+
+def test_every_flipped_bit_of_the_comment_and_the_directory_is_harmless(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """In a folder whose name says another horizon, which is what counts where the comment says none."""
+    path = tmp_path / "freeway_10_fs30" / "consolidated.npz"
+    path.parent.mkdir()
+    save(table_with_everything(rng), path)
+    content, good = path.read_bytes(), everything(path)
+    with zipfile.ZipFile(path) as archive:
+        directory = archive.start_dir
+    for position in range(directory, len(content)):
+        damaged = bytearray(content)
+        damaged[position] ^= 1 << int(rng.integers(8))
+        path.write_bytes(damaged)
+        try:
+            found = everything(path)
+        except EfhorizonError:
+            continue
+        assert found == good, position
+
+
+def with_comment(path: Path, comment: bytes) -> Path:
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = comment
+    return path
+
+
+@pytest.mark.parametrize("name", ["horizon", "metadata"])
+def test_a_comment_that_does_not_match_its_checksum_is_refused(tmp_path: Path, name: str) -> None:
+    path = save(load(written(tmp_path / "one.npz"), horizon=100), tmp_path / "two.npz")
+    with zipfile.ZipFile(path) as archive:
+        comment = json.loads(archive.comment)
+    assert comment["horizon"] == 100
+    changed = {"horizon": 300, "metadata": {"id": "other"}}[name]
+    with_comment(path, json.dumps({**comment, name: changed}).encode())
+    with pytest.raises(EfhorizonError, match="does not match its checksum"):
+        load(path)
+    del comment[name]
+    with_comment(path, json.dumps(comment).encode())
+    with pytest.raises(EfhorizonError, match="does not match its checksum"):
+        load(path)
+
+
+def test_a_comment_without_a_checksum_is_an_older_one(tmp_path: Path) -> None:
+    path = with_comment(written(tmp_path / "x.npz"), b'{"horizon": 12, "metadata": {"id": "older"}}')
+    assert (load(path).horizon, load(path).metadata["id"]) == (12, "older")
+    assert load(with_comment(path, b"made with another tool"), horizon=3).metadata == {}
+
+
+def test_an_array_of_another_file_does_not_fit_the_checksum(tmp_path: Path) -> None:
+    path = save(load(written(tmp_path / "one.npz"), horizon=100), tmp_path / "two.npz")
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+        comment = archive.comment
+    members["rewards.npy"] = members["rewards.npy"][:-4] + np.float32(5).tobytes()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        archive.comment = comment
+    with pytest.raises(EfhorizonError, match="does not match its checksum"):
+        load(path)
+
+
+def test_a_file_whose_end_is_missing_is_refused(tmp_path: Path) -> None:
+    path = save(load(written(tmp_path / "one.npz"), horizon=100), tmp_path / "freeway_10_fs30" / "x.npz")
+    content = path.read_bytes()
+    for missing in (1, 30, 60, len(content) - content.index(b'{"horizon"') - 1, len(content) - content.rindex(b"PK")):
+        path.write_bytes(content[:-missing])
+        with pytest.raises(EfhorizonError):
+            load(path)
+
+
+def test_a_file_that_was_replaced_since_is_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.npz")
+    opened = load(path, horizon=3)
+    assert opened.states is not None
+    written(path, screens=np.zeros((2, 4, 3, 3), np.uint8), states=np.zeros((2, 3), np.uint8))
+    with pytest.raises(StoreError, match="replaced by another file"):
+        opened.screen(0)
+    with pytest.raises(StoreError, match="replaced by another file"):
+        opened.states[0]
+
+
+@pytest.mark.parametrize("name", ["rewards", "screen_mapping", "states", "state_lengths"])
+def test_shapes_are_compared_before_memory_is_taken(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file can declare gigabytes: zeros compress well."""
+    shapes = {"rewards": (10**6, 3), "states": (10**6, 4)}
+    path = written(tmp_path / "x.npz", **{name: np.zeros(shapes.get(name, (10**6,)), np.uint8)})
+    monkeypatch.setattr(bridge_npz._Member, "array", lambda member: pytest.fail("data was read"))
+    with pytest.raises(EfhorizonError, match=r"shape|raw states"):
+        load(path, horizon=3)
+
+
+def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "x.npz")
+    opened = load(path, horizon=3)
+    with monkeypatch.context() as patched:
+        patched.setattr(bridge_npz, "available_memory", lambda: 30)
+        with pytest.raises(EfhorizonError, match="bytes of memory, more than is available"):
+            load(path, horizon=3)
+        with pytest.raises(EfhorizonError, match="array 'screens' needs 72 bytes of memory, more than is available"):
+            opened.screen(0)
+
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(bridge_npz._Member, "_content", no_memory)
+    with pytest.raises(MemoryError):
+        load(path, horizon=3)
+
+
+def rewritten(path: Path, name: str, content: bytes, **options: int) -> Path:
+    """The same archive with another member in place of one."""
+    with zipfile.ZipFile(path) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for each, old in members.items():
+            archive.writestr(each, content if each == name else old, **(options if each == name else {}))
+    return path
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (True, True), }",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (-1, -4), }",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (2, 2",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (2L, 2",
+        "{'descr': '<i8', 'fortran_order': False, 'shape': (" + "9" * 5000 + ", 2), }",
+        "(" * 9000,
+        "-" * 9000 + "1",
+        "{'descr': 'V0', 'fortran_order': False, 'shape': (1000000000000, 2), }",
+        "{'descr': '<c16', 'fortran_order': False, 'shape': (1, 2), }",
+        "{'descr': [('a', '<i8')], 'fortran_order': False, 'shape': (2, 2), }",
+        "{'descr': 'nonsense', 'fortran_order': False, 'shape': (2, 2), }",
+        "\0\0\0",
+        "",
+    ],
+)
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_damaged_headers_of_arrays_are_refused(tmp_path: Path, header: str, version: int) -> None:
+    text = header.encode().ljust(118) + b"\n"
+    length = len(text).to_bytes(2 if version == 1 else 4, "little")
+    content = b"\x93NUMPY" + bytes([version, 0]) + length + text + np.array([[1, -1], [0, 1]]).tobytes()
+    path = rewritten(written(tmp_path / "x.npz"), "transitions.npy", content)
+    with pytest.raises(EfhorizonError) as error:
+        load(path, horizon=3)
+    assert "\n" not in str(error.value)
+
+
+def test_encrypted_and_oddly_compressed_members_are_refused(tmp_path: Path) -> None:
+    good = written(tmp_path / "x.npz").read_bytes()
+    for offset, value in ((8, 1), (10, 99), (10, 12), (10, 9), (10, 0)):  # flags and method in the directory
+        for start in (good.rindex(b"PK\1\2", 0, good.index(b"rewards.npy", good.index(b"PK\1\2"))), None):
+            content = bytearray(good)
+            at = (start if start is not None else good.index(b"PK\1\2")) + offset
+            content[at] = value
+            (tmp_path / "bad.npz").write_bytes(content)
+            with pytest.raises(EfhorizonError) as error:
+                load(tmp_path / "bad.npz", horizon=3)
+            assert "\n" not in str(error.value)
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        with zipfile.ZipFile(written(tmp_path / "y.npz")) as archive:
+            content_of_one = archive.read("rewards.npy")
+        path = rewritten(tmp_path / "y.npz", "rewards.npy", content_of_one, compress_type=method)
+        with pytest.raises(EfhorizonError, match="encrypted or compressed in a way"):
+            load(path, horizon=3)
+
+
+def test_a_pipe_a_device_a_folder_and_a_loop_of_links_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npz")
+    (tmp_path / "zero.npz").symlink_to("/dev/zero")
+    (tmp_path / "folder.npz").mkdir()
+    for name in ("pipe", "zero", "folder"):
+        with pytest.raises(StoreError, match="not a regular file"):
+            load(tmp_path / f"{name}.npz", horizon=3)
+    (tmp_path / "loop.npz").symlink_to(tmp_path / "loop.npz")
+    with pytest.raises(StoreError, match="no such file"):
+        load(tmp_path / "loop.npz", horizon=3)
+
+
+@pytest.mark.parametrize("value", [1e39, -1e39, 1e308])
+def test_rewards_beyond_float32_are_refused(tmp_path: Path, value: float) -> None:
+    path = written(tmp_path / "x.npz", rewards=np.array([[0, value], [0, 0]]))
+    with pytest.raises(EfhorizonError, match="state 0, action 1"):
+        load(path, horizon=3)
+
+
+@pytest.mark.parametrize("horizon", ["1000000", "2147483648", "9223372036854775808", "9" * 400, "true", "1.5", "null"])
+def test_horizons_that_cannot_be_planned_are_refused(tmp_path: Path, horizon: str) -> None:
+    path = with_comment(written(tmp_path / "x.npz"), f'{{"horizon": {horizon}, "metadata": {{}}}}'.encode())
+    with pytest.raises(EfhorizonError, match="horizon must be"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        *([], "x", 3, {"id": 3}, {"id": ["a"]}, {"suite": {}}, {"inputs": 1}, {"inputs": {"ignore_screens": "yes"}}),
+        *({"returns": [1]}, {"returns": "no"}, {"verification": {}}, {"verification": {"verified": 1}}),
+        *({"screen_format": ["rgb"]}, {"provenance": []}, {"num_states_raw": -1}, {"num_states_raw": "many"}),
+        *({"reward_factor": "nan"}, {"reward_factor": float("nan")}, {"degenerate": 2}, {"frameskip": 10**400}),
+    ],
+)
+def test_metadata_of_other_types_is_refused(tmp_path: Path, metadata: object) -> None:
+    comment = json.dumps({"horizon": 3, "metadata": metadata}).encode()
+    with pytest.raises(EfhorizonError, match="metadata is not as efhorizon writes it") as error:
+        load(with_comment(written(tmp_path / "x.npz"), comment))
+    assert "\n" not in str(error.value)

@@ -9,15 +9,21 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from synthetic_study import HOSTILE, Shape, analysis, write_study
 
+from efhorizon.commands import main
 from efhorizon.errors import StoreError
+from efhorizon.evaluation.source import study_data
+from efhorizon.evaluation.summary_csv import read_summaries
+from efhorizon.evaluation.tables import all_tables
 from efhorizon.render.html import site
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.render.html.site import WrittenReport, write_report
+from efhorizon.render.markdown import publication
 
 FEW = {"num_resamples": 20}
 
@@ -85,6 +91,36 @@ def test_a_hostile_name_is_only_text(report: WrittenReport) -> None:
     for path in report.path.rglob("*"):
         if path.suffix in (".html", ".svg"):
             assert "<script>alert" not in path.read_text(encoding="utf-8")
+
+
+CONTROLS = "a\x00\x07\x1b[31m\x7f\x9b31m\x85b"
+
+
+def test_control_characters_in_names_are_replaced(tmp_path: Path) -> None:
+    """In pages, in figures, and in Markdown files; downloads have the name as it is."""
+    study = write_study(tmp_path / "study", Shape(num_mdps=2, num_seeds=1, with_pictures=False, names=(CONTROLS,)))
+    report = write_report(study, tmp_path / "report", **FEW)
+    data = study_data(study)
+    texts = publication(data, all_tables(data, num_resamples=20))
+    texts |= {str(path): path.read_text() for path in report.path.rglob("*") if path.suffix in (".html", ".svg")}
+    assert len(texts) > 20
+    for name, text in texts.items():
+        assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]", text), name
+        if name.endswith(".svg"):
+            ElementTree.fromstring(text)
+    assert (report.path / page_link(CONTROLS)).is_file()
+    assert CONTROLS in {summary.name for summary in read_summaries(report.path / "data" / "summary.csv")}
+
+
+@pytest.mark.parametrize(
+    "name", ["[/bold]", "=1+1", "`rm`", "{{ 7 * 7 }}", "{% raw %}", "]]>", "--><script>alert(1)</script>", "${7*7}"]
+)
+def test_markup_in_names_is_only_text(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = write_study(tmp_path / "study", Shape(num_mdps=1, num_seeds=1, with_pictures=False, names=(name,)))
+    report = write_report(study, tmp_path / "report", **FEW)
+    assert name in "".join(Page(report.path / page_link(name)).words)
+    assert main(["evaluate", str(study), "--resamples", "5"]) == 0
+    assert name in capsys.readouterr().out
 
 
 def test_headings_go_down_one_level_at_a_time(report: WrittenReport) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -222,6 +223,24 @@ def test_a_damaged_analysis_and_a_damaged_picture_are_made_again(results: Result
     assert not is_whole(results, "a")
 
 
+def test_a_full_disk_leaves_the_files_as_they_were(results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, content: bytes) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = {path: path.read_bytes() for path in results.path.rglob("*") if path.is_file()}
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for write in (
+        lambda: results.write_pictures({"pictures/a-start.png": b"other", "pictures/new.png": b"new"}),
+        lambda: results.write_analysis(record("a")),
+        lambda: results.append(key(run("a", 7)), run("a", 7)),
+    ):
+        with pytest.raises(OSError, match="No space left"):
+            write()
+    monkeypatch.undo()
+    assert {path: path.read_bytes() for path in results.path.rglob("*") if path.is_file()} == before
+
+
 def test_a_damaged_picture_is_left_out_with_a_line(results: Results, tmp_path: Path) -> None:
     pytest.importorskip("jinja2")
     from efhorizon.render.html import write_report
@@ -250,7 +269,7 @@ def test_files_without_a_list_are_read_unchecked(exported: Path) -> None:
     (exported / "checksums.txt").write_text("")  # lists nothing
     assert same_study(study_data(exported)) == before
     (exported / "checksums.txt").write_text("a4f  summary.csv\n")
-    with pytest.raises(StoreError, match="not a list of checksums: 'a4f  summary.csv'; without it the files in"):
+    with pytest.raises(StoreError, match=r"not a list of checksums: 'a4f  summary\.csv'; without it the files in"):
         study_data(exported)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,9 @@ def unnoticed(file: Path, result: Callable[[], object], count: int, seed: int = 
             damaged = bytearray(content)
             damaged[place] ^= 1 << int(bit)
             file.write_bytes(damaged)
-            try:
-                is_same = result() == expected
-            except EfhorizonError as error:
-                assert "\n" not in str(error)
-                is_same = True
-            if not is_same:
-                found.append((int(place), int(bit)))
+            with suppress(EfhorizonError):
+                if result() != expected:
+                    found.append((int(place), int(bit)))
     finally:
         file.write_bytes(content)
     return found

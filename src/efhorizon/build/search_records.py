@@ -14,7 +14,6 @@ from efhorizon.io.decode import Count, Positive, Record, read_object, record_of
 
 CONFIG, COMMIT = "config.json", "commit.json"
 _WHAT = "the record of a search"
-_MAX_BYTES = 1 << 25
 _BYTES_A_STATE = {"state_keys": 16, "state_screens": 4, "state_index": 16}
 _BYTES_A_PAIR = {"transitions": 4, "rewards": 8}  # of an expanded state and an action
 _OTHER_FILES = ("states", "screen_keys", "screen_index", "screens")
@@ -97,6 +96,6 @@ def damaged(path: Path, what: str) -> StoreError:
 
 def _read(path: Path, kind: type[_RecordT]) -> _RecordT:
     try:
-        return record_of(read_object(path, _WHAT, _MAX_BYTES), kind, str(path))
+        return record_of(read_object(path, _WHAT), kind, str(path))
     except StoreError as error:
         raise damaged(path, str(error).removeprefix(f"{path}: ")) from None

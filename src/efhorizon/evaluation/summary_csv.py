@@ -19,11 +19,10 @@ from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
 from efhorizon.io.checksums import read_listed
-from efhorizon.io.decode import LARGEST_INTEGER, text_of
+from efhorizon.io.decode import LARGEST_INTEGER, MAX_TEXT, text_of
 from efhorizon.study.csv_text import encoded_csv, text_of_cell
 
 FILE = "summary.csv"
-_MAX_FILE_BYTES = 16 << 20
 PUBLISHED_COLUMNS = (
     "mdp_name",
     "origin",
@@ -60,7 +59,7 @@ _SHAPING = re.compile(r"-[A-Za-z]+Shaped(?=-v\d+$)")
 def read_summaries(path: Path) -> list[MdpSummary]:
     """The MDPs of a file, ours or the published one."""
     what = "a summary.csv"
-    text = text_of(read_listed(path, what, _MAX_FILE_BYTES), path, what)
+    text = text_of(read_listed(path, what, MAX_TEXT), path, what)
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         _check_header(list(reader.fieldnames or ()), path)

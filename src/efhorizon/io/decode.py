@@ -22,7 +22,7 @@ from efhorizon.errors import StoreError
 from efhorizon.io.checksums import BLANK, check_sealed, sealed
 from efhorizon.io.files import read_bytes, written_aside
 
-MAX_FILE_BYTES = 1 << 28
+MAX_TEXT = 16 << 20  # characters of a file; JSON may take twenty times as many bytes of memory
 MAX_ITEMS = 100_000  # of any list in a record
 LARGEST_FLOAT = 1.7976931348623157e308  # NaN and infinity are not between its negative and itself
 LARGEST_INTEGER = (1 << 63) - 1
@@ -66,9 +66,9 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A record that is read and written again: an unknown field would be lost, so it is refused."""
 
 
-def read_object(path: Path, what: str, max_bytes: int) -> dict[str, Any]:
+def read_object(path: Path, what: str) -> dict[str, Any]:
     """The JSON object that a file holds, without its checksum, which is compared."""
-    content = read_bytes(path, what, max_bytes)
+    content = read_bytes(path, what, MAX_TEXT)
     found = json_object(text_of(content, path, what), str(path), what)
     if _CHECKSUM in found:
         check_sealed(content, found.pop(_CHECKSUM), str(path))
@@ -96,6 +96,8 @@ def text_of(content: bytes, path: Path, what: str) -> str:
 
 def json_object(text: str, where: str, what: str) -> dict[str, Any]:
     """The JSON object that a text is. A name may not come twice, and every text can be written to a file."""
+    if len(text) > MAX_TEXT:
+        raise StoreError(f"{where}: not {what}: {len(text):,} characters are too many")
     try:
         content = json.loads(text, parse_constant=_refuse, object_pairs_hook=_named_once)
         if _SURROGATE.search(text):

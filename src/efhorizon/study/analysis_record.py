@@ -153,7 +153,7 @@ class UnfinishedFigures(Record, frozen=True, kw_only=True):
     min_sum_state_occupancy: Number | Interval | None = None
     min_state_action_occupancy: Number | Interval | None = None
     min_sum_state_action_occupancy: Number | Interval | None = None
-    covering_length: Number | Interval | None = None
+    covering_length: LargeNumber | Interval | None = None
     effective_horizon: HorizonFigures
     sample_complexity: dict[str, LargeNumber | Interval | None]
     reasons: dict[str, str]

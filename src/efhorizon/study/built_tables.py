@@ -13,14 +13,13 @@ from msgspec import Meta, Struct
 
 from efhorizon.errors import StoreError
 from efhorizon.io.checksums import read_listed
-from efhorizon.io.decode import Count, Text, record_of, text_of
+from efhorizon.io.decode import MAX_TEXT, Count, Text, record_of, text_of
 from efhorizon.io.names import is_safe_name
 from efhorizon.study.csv_text import encoded_csv, text_of_cell
 
 FILE = "tables.csv"
 _STORE_FILE = "zarr.json"  # in the folder of a table
 _YES, _NO = "yes", "no"
-_MAX_FILE_BYTES = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ def read_tables(path: Path) -> tuple[BuiltTable, ...]:
     if not path.exists():
         return ()
     what = "a tables.csv"
-    text = text_of(read_listed(path, what, _MAX_FILE_BYTES), path, what)
+    text = text_of(read_listed(path, what, MAX_TEXT), path, what)
     reader = csv.DictReader(io.StringIO(text, newline=""))
     names = [field.name for field in fields(BuiltTable)]
     try:

@@ -38,8 +38,6 @@ from efhorizon.study.built_tables import BuiltTable
 from efhorizon.study.pictures import Picture, checked_png
 from efhorizon.study.records import FORMAT_VERSION, RESULTS_FORMAT, ResultsMarker, Row, RunKey, StudyRecord
 
-MAX_RECORD_BYTES = 16 << 20  # of a row or an analysis; the largest ones have a few megabytes
-MAX_STUDY_BYTES = 16 << 20
 MAX_PICTURE_BYTES = 8 << 20
 _FILES = "[!.]*.json"  # not those that are being written
 _REMEDY = "; delete it and it will be made again"
@@ -85,7 +83,7 @@ class Results:
         if not marker.exists():
             return
         what = "the mark of a results directory"
-        content = read_object(marker, what, MAX_STUDY_BYTES)
+        content = read_object(marker, what)
         if content.get("format") != RESULTS_FORMAT:
             raise StoreError(f"{marker}: not {what}; nothing was written")
         if content.get("format_version") != FORMAT_VERSION:
@@ -212,7 +210,7 @@ class Results:
         path = self.path / "study.json"
         if not path.exists():
             return None
-        return record_of(read_object(path, "the record of a study", MAX_STUDY_BYTES), StudyRecord, str(path))
+        return record_of(read_object(path, "the record of a study"), StudyRecord, str(path))
 
     def write_study(self, study: StudyRecord) -> None:
         write_record(self.path / "study.json", study)
@@ -253,6 +251,6 @@ def _read_analysis(path: Path) -> AnyAnalysis:
 def _content(path: Path, what: str) -> dict[str, Any]:
     """The content of a file that can be made again."""
     try:
-        return read_object(path, what, MAX_RECORD_BYTES)
+        return read_object(path, what)
     except StoreError as error:
         raise StoreError(f"{error}{_REMEDY}") from None

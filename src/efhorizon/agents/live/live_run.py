@@ -12,7 +12,6 @@ from efhorizon.errors import StoreError
 from efhorizon.io.decode import Count, Finite, Positive, Record, Text, read_object, record_of
 
 FORMAT = "efhorizon-gorp-1"
-_MAX_BYTES = 1 << 26  # a full game of 27,000 steps takes about one megabyte
 _WHAT = "a checkpoint of GORP"
 
 
@@ -72,7 +71,7 @@ def exact_decimal(reward: float) -> Fraction:
 def read_checkpoint(path: Path, settings: Settings, num_actions: int) -> LiveRun:
     """The run in a file, which must be one with these settings."""
     try:
-        run = record_of(read_object(path, _WHAT, _MAX_BYTES), LiveRun, str(path))
+        run = record_of(read_object(path, _WHAT), LiveRun, str(path))
     except StoreError as error:
         raise bad_checkpoint(path, str(error).removeprefix(f"{path}: ")) from None
     if run.settings != settings or run.num_actions != num_actions:

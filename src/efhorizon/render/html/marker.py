@@ -10,7 +10,6 @@ from efhorizon.io.decode import read_object
 from efhorizon.io.files import write_json
 
 MARKER, FORMAT, FORMAT_VERSION = "report.json", "efhorizon-report", 1
-_MAX_BYTES = 1 << 16
 
 
 def write_marker(folder: Path) -> None:
@@ -20,7 +19,7 @@ def write_marker(folder: Path) -> None:
 def is_report(folder: Path) -> bool:
     """Whether a folder is one that `write_report` made."""
     try:
-        content = read_object(folder / MARKER, "the mark of a report", _MAX_BYTES)
+        content = read_object(folder / MARKER, "the mark of a report")
     except StoreError:
         return False
     return content.get("format") == FORMAT
