@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from brute_force import Exact
 from toy_mdps import random_mdp
 
-from efhorizon import TabularMDP
+from efhorizon import InvalidTableError, TabularMDP
 from efhorizon.planning.occupancy import occupancy, occupancy_minima, optimal_return_probability
 from efhorizon.planning.optimal import is_degenerate, optimal_plan, optimal_values, return_range, worst_values
 from efhorizon.planning.rewards import PRIME, InvalidDiscountError, residue, reward_scale
@@ -191,3 +192,15 @@ def test_a_layered_table_is_its_own_timeline() -> None:
     assert line.starts.tolist() == [0, 1, 3, 4]
     shorter = timeline(TabularMDP(transitions, np.zeros((4, 2)), 2))  # states of time 1 have successors, pairs do not
     assert shorter.successors.tolist() == [[1, 2], [-1, -1], [-1, -1]]
+
+
+def test_what_is_too_large_to_unroll_is_refused_by_its_exact_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 state at first, then 129, and from then on all 129^2 of them at every step."""
+    transitions = np.arange(129**3).reshape(129**2, 129) % 129**2
+    rewards = np.zeros(transitions.shape)
+    with pytest.raises(InvalidTableError, match=r"^2,181,136,000 reachable \(time, state\) pairs do not fit"):
+        timeline(TabularMDP(transitions, rewards, 131_072))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=2**30))
+    with pytest.raises(InvalidTableError, match=r"^166,376,848 reachable .* need 86,515,960,960 bytes"):
+        timeline(TabularMDP(transitions, rewards, 10_000))
+    assert timeline(TabularMDP(transitions, rewards, 5)).num_pairs == 1 + 129 + 3 * 129**2
