@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from efhorizon.build.explore import explore, opened_search
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.published import published_table
+from efhorizon.build.search_records import COMMIT, CONFIG, FILES
 from efhorizon.build.table import table
 from efhorizon.build.target import catalogue_target
+from efhorizon.errors import StoreError
 from efhorizon.suites.drawing import picture
 
 # name: states as searched, merged by the paper's rule, merged ignoring screens, and the published graph
@@ -47,6 +51,30 @@ def test_states_reached_by_replaying_give_the_same_table(tmp_path: Path) -> None
         fingerprints.append(table(search, 4).fingerprint())
         search.close()
     assert fingerprints[0] == fingerprints[1]
+
+
+def test_a_damaged_search_is_not_built_from(tmp_path: Path, rng: np.random.Generator) -> None:
+    """A flipped bit in any of its files: one line that says what to do, and the table that is there stays."""
+    target, options = catalogue_target("MiniGrid-Empty-5x5-v0"), Options(out=tmp_path, num_workers=1, verify_episodes=4)
+    built = build(target, options)
+    assert built.path is not None
+    shutil.rmtree(built.path)
+    (search,) = (tmp_path / "searches").iterdir()
+    for name in (CONFIG, COMMIT, *FILES):
+        intact = (search / name).read_bytes()
+        for _ in range(2):
+            content = bytearray(intact)
+            content[rng.integers(len(content))] ^= 1 << rng.integers(8)
+            (search / name).write_bytes(content)
+            with pytest.raises(StoreError, match=f"{name}: .*: delete {search} and run the same command again"):
+                build(target, options)
+            assert not built.path.exists()
+        (search / name).write_bytes(intact)
+    assert built.mdp is not None
+    again = build(target, options)
+    assert again.mdp is not None
+    assert again.mdp.fingerprint() == built.mdp.fingerprint()
+    assert again.outcome.progress.num_pairs == 0
 
 
 def test_a_shorter_horizon_emulates_nothing_and_a_longer_one_goes_on(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import re
 import shlex
@@ -298,6 +299,60 @@ def test_completion_scripts(shell: str, capsys: pytest.CaptureFixture[str]) -> N
             ["bash", "-c", f"{script}\ncomplete -p efhorizon"], capture_output=True, text=True, check=True
         )
         assert registered.stdout.strip().endswith("efhorizon")
+
+
+# Memory
+
+
+def out_of_memory() -> list[BaseException]:
+    """What NumPy, Numba, the system and torch raise."""
+    with pytest.raises(MemoryError) as caught:
+        np.empty(2**62, np.uint8)
+    return [
+        caught.value,
+        MemoryError("Allocation failed (probably too large)."),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes."),
+    ]
+
+
+@pytest.mark.parametrize("error", out_of_memory(), ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    ("arguments", "where", "kept"),
+    [
+        (["analyze", "flat"], "efhorizon.bounds.analysis.analyze", ""),
+        (["show", "flat"], "efhorizon.io.tables.load", ""),
+        (
+            ["build", GRIDWORLD],
+            "efhorizon.build.pipeline.build",
+            ": the states found so far are kept; run the same command to continue",
+        ),
+    ],
+)
+def test_out_of_memory_is_said_in_one_line(
+    arguments: list[str],
+    where: str,
+    kept: str,
+    error: BaseException,
+    here: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(where, failing)
+    assert main(arguments) == 1
+    assert capsys.readouterr().err.splitlines()[-1] == f"efhorizon: out of memory{kept}"
+
+
+def test_other_errors_of_the_program_are_not_hidden(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("efhorizon.io.tables.load", failing)
+    with pytest.raises(RuntimeError, match="a bug"):
+        main(["show", "flat"])
 
 
 # Interruption

@@ -101,6 +101,17 @@ def test_a_picture_that_fails_does_not_cost_the_result(folder: Path, tmp_path: P
     assert refused.stderr == "efhorizon: --image goes with one table\n"
 
 
+def test_a_folder_that_cannot_be_written_costs_no_result(folder: Path) -> None:
+    """/proc takes no file, not even from root."""
+    path = folder / "tables" / "MiniGrid-KeyCorridorS3R1-v0"
+    for verb in ("show", "analyze", "verify", "gorp"):
+        assert run_json(verb, path, cwd=Path("/proc"))["path"] == str(path)
+    pictured = run("analyze", path, "--image", "x.png", "--json", cwd=Path("/proc"), ok=1)
+    assert json.loads(pictured.stdout)["image"] is None
+    assert pictured.stderr.startswith("efhorizon: x.png: not written, ")
+    assert pictured.stderr.count("\n") == 1
+
+
 def test_verify_and_export(folder: Path) -> None:
     path = folder / "tables" / "MiniGrid-KeyCorridorS3R1-v0"
     report = run_json("verify", path, "--episodes", 8, cwd=folder)
@@ -198,8 +209,7 @@ def test_bad_input_is_one_clear_line(tmp_path: Path, arguments: list[str], code:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_one_line_and_loses_nothing(folder: Path) -> None:
-    """/dev/full takes no byte: put it where the search appends."""
+def test_a_device_in_a_search_is_one_line_and_loses_nothing(folder: Path) -> None:
     name, search = "MiniGrid-Empty-5x5-v0", folder / "tables" / "searches"
     run("build", name, "--max-states", 5, "--workers", 1, cwd=folder, ok=3)
     (victim,) = search.glob(f"{name}-*")
@@ -207,7 +217,9 @@ def test_a_full_disk_is_one_line_and_loses_nothing(folder: Path) -> None:
     (victim / "transitions").rename(victim / "kept")
     (victim / "transitions").symlink_to("/dev/full")
     errors = run("build", name, "--workers", 1, cwd=folder, ok=1).stderr
-    assert errors.count("\n") <= 2
+    assert errors.splitlines()[-1].startswith("efhorizon: tables/searches/")
+    assert "transitions: not a regular file; the search is damaged: delete tables/searches/" in errors
+    assert "Traceback" not in errors
     (victim / "transitions").unlink()
     (victim / "kept").rename(victim / "transitions")
     assert (victim / "transitions").read_bytes() == kept

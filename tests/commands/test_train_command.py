@@ -88,8 +88,8 @@ def test_gorp_s_learning_curve_is_of_all_runs(tables: Path, tmp_path: Path) -> N
     values = np.zeros(mdp.num_states + 1)  # of exploring; the last one, which -1 finds, is the end
     for _ in range(mdp.horizon):
         values[:-1] = (mdp.rewards + values[mdp.transitions]).mean(axis=1)
-    assert first == [0, *[pytest.approx(values[0])] * 3]  # nothing is chosen yet
-    assert last[:2] == [row.sample_complexity, row.optimal_return]
+    assert list(first) == [0, *[pytest.approx(values[0])] * 3]  # nothing is chosen yet
+    assert list(last[:2]) == [row.sample_complexity, row.optimal_return]
     assert row.wall_seconds > 0
 
 
@@ -203,12 +203,12 @@ def test_what_is_given_reaches_the_learner(
         ("gorp", "--exploration-policy", "shape.npy", f"{NAME}: the exploration policy has shape (2, 3); this table"),
         ("dqn", "--exploration-policy", "sum.npy", "in state 0 sum to 0.9, not 1"),
         ("dqn", "--exploration-policy", "text.npz", "text.npz: not an array that can be read"),
-        ("dqn", "--exploration-policy", "names.npz", "names.npz: an exploration policy is one array (.npy)"),
-        ("dqn", "--exploration-policy", "nowhere.npy", "nowhere.npy: No such file"),
+        ("dqn", "--exploration-policy", "names.npz", "names.npz: not an array that can be read"),
+        ("dqn", "--exploration-policy", "nowhere.npy", "nowhere.npy: cannot be read (No such file"),
         ("ppo", "--exploration-policy", "sum.npy", "give it initial parameters instead of an exploration policy"),
         ("gorp", "--initial", "names.npz", "GORP has no network"),
         ("ppo", "--initial", "text.npz", "text.npz: not a .npz of arrays"),
-        ("ppo", "--initial", "nowhere.npz", "nowhere.npz: No such file"),
+        ("ppo", "--initial", "nowhere.npz", "nowhere.npz: cannot be read (No such file"),
         ("ppo", "--initial", "names.npz", "the initial parameters lack mlp_extractor.policy_net.0.weight, "),
         ("dqn", "--initial", "wrong.npz", "q_net.q_net.0.weight have shape (4, 4); this network needs (64, 2"),
     ],

@@ -15,7 +15,7 @@ from damaged_files import everything, silent_flips, table_with_everything
 from toy_mdps import random_mdp
 
 from efhorizon import EfhorizonError, StoreError, TabularMDP, load, save
-from efhorizon.io import bridge_npz
+from efhorizon.io import bridge_npz, npz
 
 # of the three tables that the authors published; the files themselves are not part of the project
 PUBLISHED = {
@@ -274,7 +274,7 @@ def test_shapes_are_compared_before_memory_is_taken(tmp_path: Path, name: str, m
     """A small file can declare gigabytes: zeros compress well."""
     shapes = {"rewards": (10**6, 3), "states": (10**6, 4)}
     path = written(tmp_path / "x.npz", **{name: np.zeros(shapes.get(name, (10**6,)), np.uint8)})
-    monkeypatch.setattr(bridge_npz._Member, "array", lambda member: pytest.fail("data was read"))
+    monkeypatch.setattr(npz.Member, "array", lambda member: pytest.fail("data was read"))
     with pytest.raises(EfhorizonError, match=r"shape|raw states"):
         load(path, horizon=3)
 
@@ -283,7 +283,8 @@ def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.Monk
     path = written(tmp_path / "x.npz")
     opened = load(path, horizon=3)
     with monkeypatch.context() as patched:
-        patched.setattr(bridge_npz, "available_memory", lambda: 30)
+        for module in (bridge_npz, npz):
+            patched.setattr(module, "available_memory", lambda: 30)
         with pytest.raises(EfhorizonError, match="bytes of memory, more than is available"):
             load(path, horizon=3)
         with pytest.raises(EfhorizonError, match="array 'screens' needs 72 bytes of memory, more than is available"):
@@ -292,7 +293,7 @@ def test_too_little_memory_is_no_damage(tmp_path: Path, monkeypatch: pytest.Monk
     def no_memory(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(bridge_npz._Member, "_content", no_memory)
+    monkeypatch.setattr(npz.Member, "_content", no_memory)
     with pytest.raises(MemoryError):
         load(path, horizon=3)
 

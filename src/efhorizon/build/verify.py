@@ -88,7 +88,7 @@ def verify(
     started = time.monotonic()
     rng = np.random.default_rng(seed)
     best, episodes = _episodes(mdp, max(3, num_episodes), rng)
-    has_screens = mdp.screens is not None and not mdp.metadata.get("inputs", {}).get("ignore_screens", False)
+    has_screens = mdp.screens is not None and not (mdp.metadata.get("inputs") or {}).get("ignore_screens")
     screen_shape = tuple(mdp.screens.shape[1:]) if mdp.screens is not None and has_screens else None
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe(duplex=False)
@@ -181,6 +181,8 @@ def _replay(
         connection.send(str(error))
     except BrokenPipeError:
         return
+    except Exception as error:
+        connection.send(f"the environment failed: {type(error).__name__}: {error}")
 
 
 def _shown(simulator: Simulator, shape: tuple[int, ...] | None) -> bytes | None:

@@ -13,21 +13,20 @@ import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import xxhash
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from efhorizon import graph
 from efhorizon.errors import InvalidTableError, StoreError
-from efhorizon.io.files import open_regular, written_aside
+from efhorizon.io.files import written_aside
 from efhorizon.io.machine import available_memory
 from efhorizon.io.metadata import checked_metadata
-from efhorizon.io.npy import UNREADABLE, InvalidArrayError, check_member, one_line, read_data, read_header
+from efhorizon.io.npy import first_line, write_header
+from efhorizon.io.npz import UNREADABLE, Member, identity, member_names, opened_archive
 from efhorizon.io.shapes import check_shapes
 from efhorizon.mdp import TabularMDP
 
@@ -48,8 +47,9 @@ def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> Ta
     if not path.exists():
         raise StoreError(f"{path}: no such file")
     try:
-        with _opened(path) as (file, archive):
-            members = {name: _Member(path, archive, name) for name in _member_names(archive)}
+        with opened_archive(path, "a BRIDGE file") as (file, archive):
+            found = member_names(archive)
+            members = {name: Member(path, archive, name) for name in (*_REQUIRED, *_OPTIONAL) if name in found}
             comment = _comment(file, archive)
         for name in _REQUIRED:
             if name not in members:
@@ -74,7 +74,7 @@ def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> Ta
     except InvalidTableError as error:
         raise InvalidTableError(f"{path}: {error}") from None
     except UNREADABLE as error:
-        raise StoreError(f"{path}: not a readable BRIDGE file ({one_line(error)})") from None
+        raise StoreError(f"{path}: not a readable BRIDGE file ({first_line(error)})") from None
 
 
 def write(mdp: TabularMDP, path: Path) -> Path:
@@ -96,8 +96,7 @@ def write(mdp: TabularMDP, path: Path) -> Path:
     with written_aside(path) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, (shape, dtype, blocks) in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                header = {"descr": npy.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": shape}
-                npy.write_array_header_2_0(file, header)
+                write_header(file, shape, np.dtype(dtype))
                 for block in blocks:
                     file.write(np.ascontiguousarray(block).data)
         archive.comment = _written_comment(mdp, archive)
@@ -113,55 +112,10 @@ def _written_comment(mdp: TabularMDP, archive: zipfile.ZipFile) -> bytes:
     return comment
 
 
-class _Member:
-    """One array of the archive: its header is read and checked at once, its data when it is asked for."""
-
-    def __init__(self, path: Path, archive: zipfile.ZipFile, name: str) -> None:
-        self._path, self._name = path, name
-        info = archive.getinfo(f"{name}.npy")
-        try:
-            check_member(info)
-            with archive.open(info) as file:
-                self._header = read_header(file)
-                size = info.file_size - file.tell()
-        except InvalidArrayError as error:
-            raise InvalidTableError(f"array {name!r} {error}") from None
-        self.shape, self.dtype, self.num_bytes = self._header.shape, self._header.dtype, self._header.num_bytes
-        self._identity = _identity(info)
-        self._data: NDArray[Any] | None = None
-        if self.num_bytes != size:
-            raise InvalidTableError(f"array {name!r} says {self.num_bytes} bytes but holds {size}")
-
-    def array(self) -> NDArray[Any]:
-        if self._data is None:
-            if self.num_bytes > available_memory():
-                raise InvalidTableError(
-                    f"array {self._name!r} needs {self.num_bytes:,} bytes of memory, more than is available"
-                )
-            self._data = self._read()
-            self._data.flags.writeable = False
-        return self._data
-
-    def _read(self) -> NDArray[Any]:
-        try:
-            with _opened(self._path) as (_, archive):
-                info = archive.getinfo(f"{self._name}.npy")
-                if _identity(info) != self._identity:
-                    raise StoreError(f"{self._path}: replaced by another file since it was opened; open it again")
-                with archive.open(info) as file:
-                    read_header(file)
-                    return read_data(file, self._header)
-        except UNREADABLE as error:
-            raise StoreError(f"{self._path}: array {self._name!r} is damaged ({one_line(error)})") from None
-
-    def __getitem__(self, index: Any, /) -> Any:
-        return self.array()[index]
-
-
 class _PaddedStates:
     """Raw states from the rows of a padded array."""
 
-    def __init__(self, states: _Member, lengths: NDArray[Any]) -> None:
+    def __init__(self, states: Member, lengths: NDArray[Any]) -> None:
         if lengths.size and (int(lengths.max()) > states.shape[1] or int(lengths.min()) < 0):
             raise InvalidTableError(f"state_lengths go beyond the {states.shape[1]} columns of states")
         self._states, self._lengths = states, lengths
@@ -172,23 +126,6 @@ class _PaddedStates:
     def __getitem__(self, index: int, /) -> bytes:
         row: NDArray[np.uint8] = self._states[index][: int(self._lengths[index])]
         return row.tobytes()
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[BinaryIO, zipfile.ZipFile]]:
-    with open_regular(path, "a BRIDGE file") as file, zipfile.ZipFile(file) as archive:
-        yield file, archive
-
-
-def _identity(info: zipfile.ZipInfo) -> tuple[str, int, int]:
-    return info.filename, info.file_size, info.CRC
-
-
-def _member_names(archive: zipfile.ZipFile) -> list[str]:
-    names = [info.filename for info in archive.infolist()]
-    if len(names) != len(set(names)):
-        raise InvalidTableError("two members of the archive have the same name")
-    return [name for name in (*_REQUIRED, *_OPTIONAL) if f"{name}.npy" in names]
 
 
 def _comment(file: BinaryIO, archive: zipfile.ZipFile) -> dict[str, Any]:
@@ -213,7 +150,7 @@ def _comment(file: BinaryIO, archive: zipfile.ZipFile) -> dict[str, Any]:
 
 def _checksum(comment: Mapping[str, Any], archive: zipfile.ZipFile) -> str:
     """Of horizon and metadata, and of the arrays that they belong to."""
-    members = sorted(_identity(info) for info in archive.infolist())
+    members = sorted(identity(info) for info in archive.infolist())
     content = [comment.get("horizon"), comment.get("metadata"), members]
     return xxhash.xxh3_128(json.dumps(content, sort_keys=True).encode()).hexdigest()
 

@@ -7,6 +7,8 @@ unless they are smaller without one: a sheet of frames repeats itself, and filte
 
 from __future__ import annotations
 
+import errno
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -23,6 +25,8 @@ _MAX_COLOURS = 256
 
 def write_png(path: Path, picture: NDArray[np.uint8]) -> Path:
     """Write an image [H, W, 3] (RGB) or [H, W, 1] (grey); a full disk leaves no half of one."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     content = encoded_png(picture)
     with written_aside(path) as temporary:
         temporary.write_bytes(content)

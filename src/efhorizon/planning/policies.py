@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.errors import EfhorizonError
-from efhorizon.io.machine import available_memory
-from efhorizon.io.npy import load_array
+from efhorizon.io.npy import read_numbers
 from efhorizon.mdp import TabularMDP
 
 _SUM_TOLERANCE = 1e-5  # of a row in float32, the least precise type in which networks write probabilities
@@ -100,4 +99,4 @@ def _place(time: int, state: int, timed: bool) -> str:
 
 def load_policy(path: Path) -> NDArray[Any]:
     """The array of an exploration policy in a file; `exploration_policy` checks it against a table."""
-    return load_array(path, "an exploration policy (.npy)", available_memory())
+    return read_numbers(path, "an exploration policy")

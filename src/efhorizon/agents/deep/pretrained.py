@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.io.npy import load_arrays
+from efhorizon.io.npz import read_arrays
 from efhorizon.planning.policies import ExplorationPolicy
 
 _MAX_BYTES = 1 << 30  # of all parameters in a file; a Nature CNN has 7 MB
@@ -56,9 +56,9 @@ class Start:
 
 def load_parameters(path: Path) -> dict[str, NDArray[np.float32]]:
     """The arrays of a .npz, by name. Nothing is unpickled, and what would not fit in memory is not read."""
-    arrays = load_arrays(path, "a .npz of parameters", _MAX_BYTES)
+    arrays = read_arrays(path, "a .npz of arrays", _MAX_BYTES)
     for name, array in arrays.items():
-        if array.dtype.kind != "f" or not np.isfinite(array).all():
+        if array.dtype.kind != "f" or not (np.abs(array) <= np.finfo(np.float32).max).all():
             raise StoreError(f"{path}: parameters must be finite floating-point numbers; {name} ({array.dtype}) is not")
     return {name: array.astype(np.float32) for name, array in arrays.items()}
 
