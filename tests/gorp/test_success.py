@@ -12,8 +12,10 @@ from toy_mdps import random_mdp
 from efhorizon import TabularMDP
 from efhorizon.gorp.backward import GreedyChoices, failing_chances
 from efhorizon.gorp.decisions import choices
+from efhorizon.gorp.exact_success import ExactSuccess, UndecidedError
 from efhorizon.gorp.forward import ForwardChoices
 from efhorizon.gorp.fractions import success_fraction
+from efhorizon.gorp.success import LEFT_OUT, Success, compared_with_half
 from efhorizon.gorp.sums import RolloutSums
 from efhorizon.planning.problem import Problem, problem
 from efhorizon.planning.returns import return_distributions
@@ -204,3 +206,34 @@ def test_the_choices_of_one_k_are_kept_and_given_up_for_the_next() -> None:
     assert choices(problem(given.mdp), 1) is not first
     assert choices(given, 2).num_steps == 2
     assert choices(given, 1) is not first
+
+
+def test_what_bounds_decide_and_what_they_leave_open() -> None:
+    """At least 1/2 if even the lower bound is, less if the upper one is; else only fractions tell, if there are any."""
+    policy = np.tile([0.3, 0.7], (2, 1))
+    exact = ExactSuccess(problem(TabularMDP([[1, -1], [-1, -1]], [[0.0, 0.0], [1.0, 0.0]], 2), policy=policy), 1)
+    assert exact.is_half(1, bounded(0.5, 0.6))
+    assert not exact.is_half(1, bounded(0.4, 0.4999))
+    for low, high in ((0.4999, 0.5), (0.4, 0.6)):
+        with pytest.raises(UndecidedError, match="m = 3 is too close to 1/2"):
+            exact.is_half(3, bounded(low, high))
+
+
+@pytest.mark.parametrize(
+    ("decides", "at_least", "tried"), [(0.02, 0.0, 2), (0.2, 0.0, 1), (0.0, 0.002, 3), (0.0, 0.0, 6)]
+)
+def test_choices_are_left_out_as_long_as_that_decides(decides: float, at_least: float, tried: int) -> None:
+    asked: list[float] = []
+
+    def success(left_out: float) -> Success:
+        asked.append(left_out)
+        return bounded(0.5 if left_out <= decides else 0.4, 0.5 + left_out)
+
+    found = compared_with_half(success, at_least=at_least)
+    assert asked == list(LEFT_OUT[:tried])
+    assert found.points == 7 * tried  # all the work
+    assert found.high == 0.5 + asked[-1]
+
+
+def bounded(low: float, high: float) -> Success:
+    return Success(low, high, worst_pair=0, worst_failure=0.0, points=7)
