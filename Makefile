@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo study test test-all lint mutants same-behaviour install clean
+.PHONY: demo study test test-all fuzz lint mutants same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -16,6 +16,10 @@ test: install lint
 
 test-all: install lint
 	$(BIN)/pytest -m "" -n auto --maxprocesses 4 --dist worksteal
+
+# Damaged files for every command that reads them: docs/trust.md. It takes some minutes.
+fuzz: install
+	$(BIN)/python -m tests.fuzz
 
 lint: install
 	$(BIN)/ruff check .
