@@ -64,17 +64,17 @@ def encoded_tables(tables: Iterable[BuiltTable]) -> bytes:
     return encoded_csv([field.name for field in fields(BuiltTable)], lines)
 
 
-class _Verification(Struct, frozen=True):
+class _TableVerification(Struct, frozen=True):
     verified: bool = False
     episodes: Count | None = None
     steps: Count | None = None
 
 
-class _Metadata(Struct, frozen=True):
+class _TableMetadata(Struct, frozen=True):
     id: Text
     num_states_raw: Count | None = None
     degenerate: bool = False
-    verification: _Verification | None = None
+    verification: _TableVerification | None = None
 
 
 class _Array(Struct, frozen=True):
@@ -85,21 +85,21 @@ class _Digests(Struct, frozen=True):
     transitions: _Array
 
 
-class _Header(Struct, frozen=True):
+class _TableHeader(Struct, frozen=True):
     """What a table's file says about it, as far as it is needed here."""
 
     horizon: Count
-    metadata: _Metadata
+    metadata: _TableMetadata
     digests: _Digests
 
 
 def _described(path: Path) -> BuiltTable:
     from efhorizon.io import store  # it needs numba; reading a study does not
 
-    header = record_of(store.header(path), _Header, str(path))
+    header = record_of(store.header(path), _TableHeader, str(path))
     if not is_safe_name(header.metadata.id):
         raise StoreError(f"{path}: its name {header.metadata.id[:80]!r} cannot be the name of a table here")
-    verification = header.metadata.verification or _Verification()
+    verification = header.metadata.verification or _TableVerification()
     return BuiltTable(
         name=header.metadata.id,
         horizon=header.horizon,
