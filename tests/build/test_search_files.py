@@ -245,6 +245,16 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     assert worked(tmp_path / "search", 40, WalkSimulator) == worked(tmp_path / "whole", 40, WalkSimulator)
 
 
+def test_what_could_not_be_read_again_is_not_begun(tmp_path: Path) -> None:
+    class Huge(WalkSimulator):
+        def get_state(self) -> bytes:
+            return super().get_state() + bytes(13 << 20)
+
+    with pytest.raises(StoreError, match="bytes are too many for a state and its screen"):
+        worked(tmp_path / "search", 1, Huge)
+    assert [path.name for path in (tmp_path / "search").iterdir()] == ["lock"]
+
+
 def test_a_stored_table_is_what_the_search_found(original: Path, tmp_path: Path) -> None:
     search = Search(copied(original, tmp_path / "search"))
     mdp = table(search, 4, rule="none")

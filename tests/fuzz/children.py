@@ -64,8 +64,9 @@ def run_in_child(call: Callable[[], int], folder: Path, *, seconds: float = SECO
     child = os.fork()
     if child == 0:
         _run(call, folder, descriptors, seconds)
-    with _closing(os.pidfd_open(child)) as watched:
-        timed_out = not select.select([watched], [], [], seconds + 0.5)[0]
+    watched = os.pidfd_open(child)
+    timed_out = not select.select([watched], [], [], seconds + 0.5)[0]
+    os.close(watched)
     if timed_out:
         os.killpg(child, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
@@ -87,17 +88,6 @@ def run_in_child(call: Callable[[], int], folder: Path, *, seconds: float = SECO
         timed_out=timed_out,
         wrote=tuple(dict.fromkeys(texts["wrote"].splitlines())),
     )
-
-
-class _closing:  # noqa: N801  # like contextlib.closing
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def __enter__(self) -> int:
-        return self._descriptor
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)
 
 
 def _run(call: Callable[[], int], folder: Path, descriptors: dict[str, int], seconds: float) -> None:

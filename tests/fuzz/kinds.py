@@ -365,7 +365,7 @@ _ALSO_OLDER = (
 
 
 def _older(kind: Kind) -> Kind:
-    title = f"{kind.title}, without checksums"
+    title = f"{kind.title}, of an older version"
     may_differ = "" if kind.name == "store" else OLDER  # stores have always had digests
     return replace(kind, name=f"older-{kind.name}", title=title, may_differ=may_differ, is_older=True)
 

@@ -175,11 +175,11 @@ def test_a_header_that_does_not_match_its_digest_is_refused(path: Path, change: 
     assert "the header of the store is damaged" in refusal(path)
 
 
-def test_a_table_that_was_replaced_since_is_refused(path: Path, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("num_states", [60, 20])
+def test_a_table_that_was_replaced_since_is_refused(path: Path, num_states: int) -> None:
     opened = load(path)
     assert opened.states is not None
-    other = table_with_everything(np.random.default_rng(1))
-    save(other, path)
+    save(table_with_everything(np.random.default_rng(1), num_states), path)
     with pytest.raises(StoreError, match="replaced by another table"):
         opened.screen(0)
     with pytest.raises(StoreError, match="replaced by another table"):

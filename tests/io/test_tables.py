@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from efhorizon.bounds import examples
-from efhorizon.errors import StoreError
+from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.io.tables import load_table, save, table_names, table_path
 
 
@@ -58,3 +58,11 @@ def test_what_is_not_there(name: str, hint: str, tables: Path) -> None:
 def test_without_a_folder_of_tables(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"build it first: efhorizon build pong_20_fs30 --out .*nowhere"):
         table_path(Path("pong_20_fs30"), tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["x", "x.npz"])
+def test_metadata_that_could_not_be_read_is_not_written(tmp_path: Path, name: str) -> None:
+    mdp = examples.sparse_rewards(3).with_metadata(id=["not", "a", "name"])
+    with pytest.raises(InvalidTableError, match="metadata"):
+        save(mdp, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []

@@ -46,7 +46,7 @@ from efhorizon.build.search_records import (
     read_config,
 )
 from efhorizon.errors import StoreError
-from efhorizon.io.decode import encoded_record
+from efhorizon.io.decode import MAX_TEXT, encoded_record
 
 _BYTES_AN_ENTRY = 16  # of an index
 
@@ -82,7 +82,10 @@ class Search:
 
     def _begin(self, start: Start, stack: ExitStack) -> None:
         config, found = start()
-        self._folder.replace(CONFIG, encoded_record(config))
+        content = encoded_record(config)
+        if len(content) > MAX_TEXT:
+            raise StoreError(f"{self.folder}: {len(content):,} bytes are too many for a state and its screen")
+        self._folder.replace(CONFIG, content)
         self._use(config)
         self.layer_starts, self.num_expanded, self.seconds = [0, 1], 0, 0.0
         self._files = {name: self._file(stack, name, flags=os.O_CREAT | os.O_TRUNC) for name in FILES}

@@ -81,6 +81,7 @@ def write(mdp: TabularMDP, path: Path) -> Path:
     """Write a file that the authors' tools read; the old file stays until the new one is complete."""
     if not mdp.is_complete:
         raise StoreError(f"{path}: the published layout has no place for unexplored states")
+    checked_metadata(json.loads(json.dumps(dict(mdp.metadata))))
     arrays: dict[str, tuple[tuple[int, ...], Any, Iterator[NDArray[Any]]]] = {
         "transitions": ((mdp.num_states, mdp.num_actions), np.int64, _blocks(mdp.transitions, np.int64)),
         "rewards": ((mdp.num_states, mdp.num_actions), np.float32, _reward_blocks(mdp)),

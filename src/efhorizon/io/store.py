@@ -55,7 +55,7 @@ def write(mdp: TabularMDP, path: Path) -> Path:
     if mdp.states is not None:
         state_bytes = StateBytes.of(mdp.states)
         arrays["state_bytes"], arrays["state_offsets"] = state_bytes.data, state_bytes.offsets
-    metadata = json.loads(json.dumps(dict(mdp.metadata)))
+    metadata = checked_metadata(json.loads(json.dumps(dict(mdp.metadata))))
     try:
         with written_aside(path) as temporary:
             temporary.mkdir()
@@ -241,24 +241,28 @@ class _LazyArray:
 
     def _chunk(self, number: int) -> NDArray[Any]:
         if self._last is None or self._last[0] != number:
-            if self._digests is None:
-                self._digests = self._compared_digests()
-            rows = self._array.chunk(number)
-            if _digest(rows) != self._digests[number]:
-                raise self._mismatch()
-            self._last = number, rows
+            try:
+                self._last = number, self._read(number)
+            except StoreError:
+                if _opened(self._path).header_digest != self._header.header_digest:
+                    raise StoreError(
+                        f"{self._path}: replaced by another table since it was opened; open it again"
+                    ) from None
+                raise
         return self._last[1]
 
-    def _compared_digests(self) -> list[str]:
-        """Digests of the chunks of an array that has only one for all of it."""
-        whole, digests = _digests(self._array.chunks())
-        if whole != self._recorded.xxh128:
-            raise self._mismatch()
-        return digests
+    def _read(self, number: int) -> NDArray[Any]:
+        if self._digests is None:  # an older store, with one digest for the whole array
+            whole, self._digests = _digests(self._array.chunks())
+            if whole != self._recorded.xxh128:
+                self._digests = None
+                raise self._damaged()
+        rows = self._array.chunk(number)
+        if _digest(rows) != self._digests[number]:
+            raise self._damaged()
+        return rows
 
-    def _mismatch(self) -> StoreError:
-        if _opened(self._path).header_digest != self._header.header_digest:
-            return StoreError(f"{self._path}: replaced by another table since it was opened; open it again")
+    def _damaged(self) -> StoreError:
         return StoreError(f"{self._path}: array {self._name!r} is damaged (not what was written)")
 
 

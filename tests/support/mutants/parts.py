@@ -51,7 +51,7 @@ PARTS = (
         ("bounds/appendix_c/*.py",),
         ("bounds/test_appendix_c.py", "bounds/test_exact_horizon.py", "bounds/test_analysis.py"),
     ),
-    Part("consolidate", ("build/consolidate.py",), ("build/test_consolidate.py", "build/test_verify.py")),
+    Part("consolidate", ("build/consolidate.py",), ("build/test_consolidate.py",)),
     Part(
         "io",
         ("io/br*.py", "io/[cflz]*.py", "io/shapes.py", "io/store.py"),
