@@ -130,6 +130,7 @@ def served(line: list[str]) -> int:
                 break
         os.kill(os.getpid(), signal.SIGINT)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have started us with it ignored
     threading.Thread(target=visit, daemon=True).start()
     return main(line)
 

@@ -75,6 +75,15 @@ def test_report_on_what_is_no_study_is_one_line(what: str, tmp_path: Path, capsy
     assert not (tmp_path / "report").exists()
 
 
+@pytest.mark.parametrize("circle", ["summary.csv", "site"])
+def test_report_on_a_circle_of_links_is_one_line(
+    circle: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / circle).symlink_to(circle)
+    assert main(["report", str(tmp_path / "summary.csv"), "--out", str(tmp_path / "site")]) != 0
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
 @contextmanager
 def running(folder: Path) -> Iterator[ThreadingHTTPServer]:
     server = report_server(folder, 0)

@@ -194,9 +194,9 @@ class Results:
 
     def picture(self, name: str) -> Picture:
         """The picture that an analysis names, which must lie in the folder of pictures; the error says why not."""
-        folder, path = (self.path / "pictures").resolve(), self.path / name
+        path = self.path / name
         try:
-            resolved = path.resolve(strict=True)
+            folder, resolved = (self.path / "pictures").resolve(), path.resolve(strict=True)
         except (OSError, ValueError, RuntimeError):  # missing, a name with a NUL, a circle of links
             raise StoreError(f"{path}: no such picture") from None
         if not resolved.is_relative_to(folder) or not resolved.is_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from efhorizon._version import __version__
@@ -27,7 +28,7 @@ def is_report(folder: Path) -> bool:
 
 def check_replaceable(out: Path, study: Path) -> None:
     """Refuse to overwrite anything but a report, and never the study itself."""
-    if study.resolve().is_relative_to(out.resolve()):
+    if Path(os.path.realpath(study)).is_relative_to(os.path.realpath(out)):  # other than resolve(), fine with circles
         raise StoreError(f"{out}: contains the results themselves; choose another folder for the report")
     if out.exists() and not out.is_dir():
         raise StoreError(f"{out}: not a folder; choose another one for the report (nothing was written)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -52,7 +53,7 @@ class WrittenReport:
 
 def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES) -> WrittenReport:
     """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
-    out = out.resolve()  # a link is followed, not replaced
+    out = Path(os.path.realpath(out))  # a link is followed, not replaced
     check_replaceable(out, study)
     environment = _environment()
     data = study_data(study)
