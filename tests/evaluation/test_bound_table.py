@@ -35,7 +35,7 @@ def test_known_answers(tmp_path: Path) -> None:
     Effective horizon bounds are 10^3, 10^4, 10^5, 10^6; unsolved 10^4.5 and infinite.
     """
     table = table_of(published_file(tmp_path / "summary.csv"), "ppo")
-    assert (table.num_mdps, table.num_solved, table.num_games) == (6, 4, 6)
+    assert (table.num_mdps, table.num_solved, table.num_families) == (6, 4, 6)
     assert table.budgets == (5e6, 5e6)
     assert table.majority == pytest.approx(4 / 6)
     assert values(row_of(table, "effective_horizon")) == {
@@ -163,13 +163,13 @@ def test_intervals_and_tests_are_repeatable_and_sensible(tmp_path: Path) -> None
             10.0 ** (2 + i / 8) if i < 30 else INF,
             None,
             bounds={"effective_horizon": i / 8, "ucb": (17 * i) % 40 / 8},
-            game=f"g{i // 2}",
+            family=f"g{i // 2}",
         )
         for i in range(40)
     ]
     table = bound_table(studied, "ppo", {}, num_resamples=500, seed=3)
     assert table == bound_table(studied, "ppo", {}, num_resamples=500, seed=3)
-    assert table.num_games == 20
+    assert table.num_families == 20
     ucb = row_of(table, "ucb").metrics["correlation"]
     assert ucb.low is not None
     assert ucb.high is not None

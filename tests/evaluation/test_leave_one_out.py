@@ -1,4 +1,4 @@
-"""Leaving one game out, by hand."""
+"""Leaving one family out, by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from evaluation_data import sample
 
-from efhorizon.evaluation.leave_one_out import Threshold, best_threshold, leave_one_game_out
+from efhorizon.evaluation.leave_one_out import Threshold, best_threshold, leave_one_family_out
 
 INF = math.inf
 
@@ -37,14 +37,14 @@ def test_accuracy_on_games_left_out_by_hand() -> None:
     given = sample([1, 2, 8, 9, 5], [1, 2, INF, INF, 3])
     # without e (at 5, solved): the cut is between 2 and 8, and 5 is as near to both: told unsolved, wrong.
     # without a: 2, 5 solved, 8, 9 not: right. b: right. c: cut between 5 and 9, 8 is told unsolved: right. d: right.
-    found = leave_one_game_out(given, ["a", "b", "c", "d", "e"])
-    assert (found.num_games, found.accuracy) == (5, pytest.approx(4 / 5))
+    found = leave_one_family_out(given, ["a", "b", "c", "d", "e"])
+    assert (found.num_families, found.accuracy) == (5, pytest.approx(4 / 5))
 
 
 def test_all_mdps_of_a_game_leave_together() -> None:
-    # game a is solved at high predictions; b and c say the contrary: fitted on them, both of a are wrong
+    # family a is solved at high predictions; b and c say the contrary: fitted on them, both of a are wrong
     given = sample([8, 9, 1, 2, 8.5, 9.5], [1, 2, 3, 4, INF, INF])
-    found = leave_one_game_out(given, ["a", "a", "b", "b", "c", "c"])
+    found = leave_one_family_out(given, ["a", "a", "b", "b", "c", "c"])
     # without b: 8, 9 solved, 8.5, 9.5 not: best cuts after 8 and after 9; b is told solved: right.
     # without c: all others are solved, so all of c is told solved: wrong.
     assert found.accuracy == pytest.approx(2 / 6)
@@ -53,7 +53,7 @@ def test_all_mdps_of_a_game_leave_together() -> None:
 def test_range_of_the_correlation_by_hand() -> None:
     # in order but for the last: without it the correlation is 1; without another it is that of 3 in order and one last
     given = sample([1, 2, 3, 4, 0], [1, 2, 3, 4, 5])
-    found = leave_one_game_out(given, ["a", "b", "c", "d", "e"])
+    found = leave_one_family_out(given, ["a", "b", "c", "d", "e"])
     assert found.correlation_high == pytest.approx(1.0)
     assert found.correlation_high_without == "e"
     # 1 - 6 (9 + 1 + 1 + 1) / (4 * 15)
@@ -62,10 +62,10 @@ def test_range_of_the_correlation_by_hand() -> None:
 
 
 def test_stated_results() -> None:
-    alone = leave_one_game_out(sample([1, 2], [1, 2]), ["a", "a"])
-    assert (alone.accuracy, alone.accuracy_reason) == (None, "there is no other game to fit a threshold on")
-    assert (alone.correlation_low, alone.correlation_reason) == (None, "undefined without any one game")
-    equal = leave_one_game_out(sample([1, 1], [1, 2]), ["a", "b"])
+    alone = leave_one_family_out(sample([1, 2], [1, 2]), ["a", "a"])
+    assert (alone.accuracy, alone.accuracy_reason) == (None, "there is no other family to fit a threshold on")
+    assert (alone.correlation_low, alone.correlation_reason) == (None, "undefined without any one family")
+    equal = leave_one_family_out(sample([1, 1], [1, 2]), ["a", "b"])
     assert equal.correlation_reason == "all predictions are equal"
-    nothing = leave_one_game_out(sample([], []), [])
-    assert (nothing.num_games, nothing.accuracy) == (0, None)
+    nothing = leave_one_family_out(sample([], []), [])
+    assert (nothing.num_families, nothing.accuracy) == (0, None)

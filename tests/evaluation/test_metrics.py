@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,9 +49,22 @@ def test_correlation_with_ties_by_hand() -> None:
     assert found == pytest.approx(4.5 / math.sqrt(4.5 * 5))
 
 
+def with_one_budget(given: Sample) -> Sample:
+    return replace(given, budgets=np.full(given.num_mdps, 10.0))
+
+
+def test_different_budgets_are_different_questions() -> None:
+    given = replace(sample([1, 2, 3], [1, 2, INF]), budgets=np.array([5.0, 5.0, 6.0]))
+    for metric in (AUROC, ACCURACY):
+        assert value(metric, given) is None
+        reason = "solved within 100,000 timesteps and within 1,000,000 are two questions; see concordance"
+        assert metric.reason(given) == reason
+    assert value(CONCORDANCE, given) == 1.0
+
+
 def test_auroc_is_scikit_learns(rng: np.random.Generator) -> None:
     for _ in range(20):
-        given = random_sample(rng)
+        given = with_one_budget(random_sample(rng))
         finite = np.where(np.isinf(given.predictions), 1e9, given.predictions)  # it takes no infinities
         assert value(AUROC, given) == pytest.approx(sklearn_metrics.roc_auc_score(given.solved, -finite))
 
@@ -62,7 +76,7 @@ def test_auroc_with_ties_by_hand() -> None:
 
 def test_accuracy_is_the_best_of_all_thresholds(rng: np.random.Generator) -> None:
     for _ in range(20):
-        given = random_sample(rng)
+        given = with_one_budget(random_sample(rng))
         thresholds = [-INF, *given.predictions]
         expected = max(sklearn_metrics.accuracy_score(given.solved, given.predictions <= at) for at in thresholds)
         assert value(ACCURACY, given) == pytest.approx(expected)
@@ -134,7 +148,7 @@ def test_concordance_without_unsolved_is_that_of_kendall() -> None:
 
 
 def test_weights_count_like_copies(rng: np.random.Generator) -> None:
-    given = random_sample(rng)
+    given = with_one_budget(random_sample(rng))
     weights = rng.integers(0, 3, (8, given.num_mdps)).astype(float)
     for metric in METRICS:
         values = metric.values(given, weights)

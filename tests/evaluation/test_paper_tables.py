@@ -63,11 +63,11 @@ def test_distribution_of_the_least_k_by_hand() -> None:
 def shaped_study() -> list[MdpSummary]:
     """Three originals (10^4 timesteps each, bound 10^5) and their shaped versions."""
     old = {"bounds": {"effective_horizon": 5.0, "ucb": 3.0, "goal": INF}}
-    studied = [solved_or_not(name, 1e4, 1e4, game=name, **old) for name in ("a", "b", "c", "d")]
+    studied = [solved_or_not(name, 1e4, 1e4, family=name, **old) for name in ("a", "b", "c", "d")]
     for name, ppo, bound in (("a", 1e3, 3.0), ("b", 1e4, 4.0), ("c", 1e6, INF), ("d", INF, 6.0)):
         bounds = {"effective_horizon": bound, "ucb": 3.0, "goal": INF if name != "b" else 4.0}
         studied.append(
-            solved_or_not(f"{name}-shaped", ppo, None, type="shaped", unshaped=name, game=name, bounds=bounds)
+            solved_or_not(f"{name}-shaped", ppo, None, type="shaped", unshaped=name, family=name, bounds=bounds)
         )
     return [*studied, solved_or_not("orphan", 1e3, None, type="shaped", unshaped="missing")]
 
@@ -94,16 +94,19 @@ def test_table_3a_by_hand() -> None:
 
 
 def test_table_3_takes_the_change_of_other_algorithms_as_predictions() -> None:
-    studied = [solved_or_not(name, 1e4, 1e5, game=name) for name in ("a", "b", "c", "d")]
+    studied = [solved_or_not(name, 1e4, 1e5, family=name) for name in ("a", "b", "c", "d")]
     for name, ppo, dqn in (("a", 1e3, 1e4), ("b", 1e4, 1e3), ("c", 1e6, INF), ("d", 1e4, None)):
-        studied.append(solved_or_not(f"{name}-shaped", ppo, dqn, type="shaped", unshaped=name, game=name))
-    (row,) = change_table(studied, "shaping", "ppo", {}, num_resamples=RESAMPLES).rows
+        studied.append(solved_or_not(f"{name}-shaped", ppo, dqn, type="shaped", unshaped=name, family=name))
+    nothing, row = change_table(studied, "shaping", "ppo", {}, num_resamples=RESAMPLES).rows
+    assert (nothing.name, nothing.kind, nothing.num_pairs) == ("no_change", "baseline", 4)
+    assert nothing.metrics["correlation"].value is None
+    assert nothing.metrics["median_ratio_log10"].value == pytest.approx(math.log10((1 + 10) / 2))  # of 1, 1, 10, 100
     assert (row.name, row.title, row.kind, row.published) == ("other_algorithm", "DQN, empirical", "baseline", None)
     # PPO 1/10, 1, 100; DQN 1/10, 1/100, infinite, not run: off by 1, 100, infinity
     assert (row.num_pairs, row.num_undefined) == (3, 1)
     assert row.metrics["correlation"].value == pytest.approx(0.5)
     assert row.metrics["median_ratio_log10"].value == pytest.approx(2.0)
-    (row,) = change_table(studied, "shaping", "dqn", {}, num_resamples=RESAMPLES).rows
+    _, row = change_table(studied, "shaping", "dqn", {}, num_resamples=RESAMPLES).rows
     assert (row.title, row.num_pairs) == ("PPO, empirical", 2)
 
 

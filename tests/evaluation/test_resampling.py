@@ -11,8 +11,10 @@ from evaluation_data import sample
 from efhorizon.evaluation.metrics import AUROC, CORRELATION, MEDIAN_RATIO, Metric, Sample
 from efhorizon.evaluation.resampling import (
     PairedTest,
+    adjusted_together,
+    adjusted_within,
     estimate,
-    game_indices,
+    family_indices,
     holm_adjusted,
     paired_test,
     resampled_weights,
@@ -28,18 +30,18 @@ def line(rng: np.random.Generator, noise: float, size: int = 60) -> Sample:
 
 
 def test_whole_games_are_drawn(rng: np.random.Generator) -> None:
-    games = game_indices(["b", "a", "b", "c"])
-    assert games.tolist() == [1, 0, 1, 2]
-    weights = resampled_weights(games, 500, rng)
+    families = family_indices(["b", "a", "b", "c"])
+    assert families.tolist() == [1, 0, 1, 2]
+    weights = resampled_weights(families, 500, rng)
     assert weights.shape == (500, 4)
     assert (weights[:, 0] == weights[:, 2]).all()
-    assert (weights[:, [0, 1, 3]].sum(axis=1) == 3).all()  # three games are drawn, with replacement
+    assert (weights[:, [0, 1, 3]].sum(axis=1) == 3).all()  # three families are drawn, with replacement
     assert weights.mean(axis=0) == pytest.approx([1, 1, 1, 1], abs=0.15)
 
 
 def test_a_seed_repeats_and_another_does_not(rng: np.random.Generator) -> None:
-    games = np.arange(30)
-    first, again, other = (resampled_weights(games, 50, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    families = np.arange(30)
+    first, again, other = (resampled_weights(families, 50, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert (first == again).all()
     assert (first != other).any()
 
@@ -60,7 +62,7 @@ def test_infinite_values_stay_infinite() -> None:
 def test_no_interval_has_a_reason() -> None:
     given = sample([1, 2, 3], [1, 2, 3])
     few = estimate(CORRELATION, given, np.ones(10), 4)
-    assert (few.value, few.low, few.interval_reason) == (1.0, None, "4 games are too few to resample")
+    assert (few.value, few.low, few.interval_reason) == (1.0, None, "4 families are too few to resample")
     undefined = estimate(CORRELATION, given, np.array([1.0, np.nan, np.nan]), 9)
     assert (undefined.low, undefined.interval_reason) == (None, "defined in only 1 of 3 resamples")
     nothing = estimate(AUROC, given, np.ones(10), 9)
@@ -115,13 +117,21 @@ def test_no_test_has_a_reason(rng: np.random.Generator) -> None:
     assert compared(given, given, rng).reason == "all predictions are equal"
     few = sample([1, 2], [1, 2])
     found = compared(few, few, rng)
-    assert (found.p_value, found.reason) == (None, "2 games are too few to resample")
+    assert (found.p_value, found.reason) == (None, "2 families are too few to resample")
 
 
 def test_holm_by_hand() -> None:
-    def of(p_value: float | None) -> PairedTest:
-        return PairedTest("a", "b", "auroc", 0.1, 0.0, 0.2, p_value, None, "a", 9)
-
-    adjusted = [test.p_value_holm for test in holm_adjusted([of(0.03), of(None), of(0.01), of(0.02), of(0.9)])]
+    adjusted = holm_adjusted([0.03, None, 0.01, 0.02, 0.9])
     # sorted 0.01 0.02 0.03 0.9 times 4 3 2 1, never decreasing: 0.04 0.06 0.06 0.9
     assert adjusted == [pytest.approx(0.06), None, pytest.approx(0.04), pytest.approx(0.06), pytest.approx(0.9)]
+
+
+def test_tests_are_adjusted_within_a_metric_and_together() -> None:
+    def of(p_value: float | None) -> PairedTest:
+        return PairedTest("a", "b", "auroc", 0.1, 0.0, 0.2, p_value, None, None, "a", 9)
+
+    groups = [adjusted_within([of(0.01), of(0.02)]), adjusted_within([of(0.03), of(None)])]
+    assert [test.p_value_holm for group in groups for test in group] == [0.02, 0.02, 0.03, None]
+    (first, second), (third, missing) = adjusted_together(groups)
+    assert (first.p_value_all, second.p_value_all, third.p_value_all) == (0.03, 0.04, 0.04)
+    assert (missing.p_value_all, first.p_value_holm) == (None, 0.02)

@@ -168,6 +168,13 @@ def test_a_learning_curve_that_is_none_is_refused(curve: object) -> None:
         record_of(made_row("a", learning_curve=curve), Row, "x.json")
 
 
+def test_the_curve_of_another_algorithm_is_refused() -> None:
+    with pytest.raises(StoreError, match="a timestep and two numbers"):
+        record_of(made_row("a", "gorp", learning_curve=[[1, 2.0, 3.0]]), Row, "x.json")
+    with pytest.raises(StoreError, match="a timestep and two numbers"):
+        record_of(made_row("a", learning_curve=[[1, 2.0, 3.0, 4.0]]), Row, "x.json")
+
+
 def test_points_of_different_lengths_are_no_curve() -> None:
-    with pytest.raises(StoreError, match="a timestep and two, or three, numbers"):
+    with pytest.raises(StoreError, match="a timestep and two numbers"):
         record_of(made_row("a", learning_curve=[[1, 2.0, 3.0], [1, 2.0, 3.0, 4.0]]), Row, "x.json")

@@ -30,7 +30,7 @@ def test_theory_and_practice_come_together(tmp_path: Path) -> None:
     data = study_data(results_directory(tmp_path / "results", [analysis("b"), analysis("a")], rows))
     assert [each.name for each in data.summaries] == ["a", "b"]
     found = data.summaries[0]
-    assert (found.origin, found.game, found.type, found.num_states) == ("minigrid", "a game", "original", 50)
+    assert (found.origin, found.family, found.type, found.num_states) == ("minigrid", "a game", "original", 50)
     assert (found.reward_min, found.reward_exploration, found.reward_optimal) == (0.0, 0.25, 1.0)
     assert (found.k_min, found.epw, found.effective_horizon, found.effective_horizon_kind) == (1, 3, 2.0, "exact")
     assert found.effective_horizon_simple == pytest.approx(3.0)  # k = 2 with m = 10 beats k = 1 with m = 1000

@@ -19,7 +19,7 @@ INF = math.inf
 def test_a_published_file(tmp_path: Path) -> None:
     summaries = read_summaries(published_file(tmp_path / "summary.csv"))
     assert [each.name for each in summaries] == [line.split(",")[0] for line in PUBLISHED_LINES]
-    assert [each.game for each in summaries] == ["pong", "hero", "maze", "MiniGrid-A-v0", "ninja", "MiniGrid-B-v0"]
+    assert [each.family for each in summaries] == ["pong", "hero", "maze", "MiniGrid-A", "ninja", "MiniGrid-B"]
     pong, hero, *_, last = summaries
     assert (pong.type, pong.origin, pong.k_min, pong.epw, pong.num_states) == ("original", "atari", 1, 1, 100)
     assert pong.sample_complexities == {"ppo": 1000.0, "dqn": 10000.0, "gorp": 1000.0}
@@ -57,7 +57,7 @@ def test_shaped_mdps_know_their_originals(tmp_path: Path) -> None:
         PUBLISHED_LINES[3].replace("MiniGrid-A-v0", "MiniGrid-A-OpenDoorsShaped-v0").replace("base", "reward_shaping")
     )
     found = read_summaries(published_file(tmp_path / "a.csv", (PUBLISHED_LINES[3], shaped)))[1]
-    assert (found.type, found.unshaped, found.game) == ("shaped", "MiniGrid-A-v0", "MiniGrid-A-v0")
+    assert (found.type, found.unshaped, found.family) == ("shaped", "MiniGrid-A-v0", "MiniGrid-A")
     named = tmp_path / "b.csv"
     named.write_text(f"{PUBLISHED_HEADER},base_mdp_name\n{shaped},Other-v0\n")
     assert read_summaries(named)[0].unshaped == "Other-v0"
@@ -106,7 +106,7 @@ def test_few_columns_and_the_other_spelling_suffice(tmp_path: Path) -> None:
         "num_state_consolidated,mdp_name,horizon,num_actions,color\r\n7,a,2,3,red\r\n", encoding="utf-8-sig"
     )
     found = read_summaries(file)
-    assert [(each.name, each.num_states, each.game) for each in found] == [("a", 7, "a")]
+    assert [(each.name, each.num_states, each.family) for each in found] == [("a", 7, "a")]
 
 
 @pytest.mark.parametrize(

@@ -97,11 +97,11 @@ _LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     (f"evaluate {_STUDY} --resamples 5 --seed {{}}", _NUMBERS),
     (
         f"evaluate {_STUDY} --resamples 5 --export {{}}",
-        ("/dev/null", "../given/pipe", "../given/empty", "/proc/x", "a" * 300),
+        ("/dev/null", "../given/pipe", "../given/empty", "../given/empty/x", "a" * 300),
     ),
     (
         f"report {_STUDY} --out {{}}",
-        ("/dev/null", "../given", "../given/study", "../given/pipe", "../given/empty", "a" * 300, "/proc/x"),
+        ("/dev/null", "../given", "../given/study", "../given/pipe", "../given/empty", "a" * 300, "../given/empty/x"),
     ),
     ("serve ../given/site --port {}", ("-1", "65536", "x", "", "1.5", "٣", "9" * 400, "1e3")),
     ("study {} --algos none --forecast --json", _IDS),

@@ -12,7 +12,7 @@ from . import arguments, requests
 from .cases import Case
 from .children import SECONDS, Ended, run_in_child
 from .corpus import make_older
-from .kinds import ARGUMENTS, KINDS, REQUESTS, Command, Kind
+from .kinds import ARGUMENTS, KINDS, MISSING, REQUESTS, Command, Kind
 from .mutations import Mutation, NotApplicableError, Target, flipped_bit
 from .verdicts import Expected, Verdict, judged, result_of, snapshot, timeless
 
@@ -83,7 +83,8 @@ class Bench:
             except (NotApplicableError, ValueError):  # the latter where a file is not of the format that was expected
                 self.lay_out(kind)
                 continue
-            return Damage(what, mutation.may_differ or kind.may_differ, mutation.may_take_long)
+            may_be_missing = MISSING if kind.may_be_missing and mutation.name == "missing" else ""
+            return Damage(what, may_be_missing or mutation.may_differ or kind.may_differ, mutation.may_take_long)
         raise RuntimeError(f"{case}: nothing fits")
 
     def lay_out(self, kind: Kind) -> None:

@@ -21,6 +21,7 @@ REQUESTS, ARGUMENTS = "requests", "arguments"  # kinds that are not files
 
 NO_CHECKSUM = "the format has no checksum: another number in it is another file"
 OLDER = "files of older versions have no checksum: another number in it is another file"
+MISSING = "the same without one run, analysis or record is another study"
 FORECAST = "a forecast is a guess: what it cannot read it does without"
 
 
@@ -54,6 +55,7 @@ class Kind:
     commands: tuple[Command, ...]
     others: Mutations | None = None  # of the files that are not JSON
     may_differ: str = ""  # why a damaged file may give another result without a word; empty: it may not
+    may_be_missing: bool = False  # whether the same without one of these files is another valid input
     is_older: bool = False  # whether checksums are taken out before anything else is done
 
     def mutations_of(self, file: Path) -> Mutations:
@@ -201,6 +203,7 @@ _KINDS = (
         ("study/rows/*.json",),
         JSON,
         (*_study_commands(_STUDY), _TRAIN_AGAIN),
+        may_be_missing=True,
     ),
     Kind(
         "analysis",
@@ -209,6 +212,7 @@ _KINDS = (
         ("study/analyses/*.json",),
         JSON,
         (*_study_commands(_STUDY), _STUDY_AGAIN),
+        may_be_missing=True,
     ),
     Kind("picture", "picture of a study", ("study",), ("study/pictures/*.png",), PNG, (_study_commands(_STUDY)[3],)),
     Kind(

@@ -12,7 +12,7 @@ from synthetic_study import HOSTILE, Shape, write_study
 
 from efhorizon.commands import main
 from efhorizon.evaluation.source import study_data
-from efhorizon.evaluation.tables import all_tables
+from efhorizon.evaluation.tables import tables_by_rule
 from efhorizon.render.markdown import publication, write_publication
 
 pytest.importorskip("pyarrow", exc_type=ImportError)
@@ -46,7 +46,7 @@ def test_the_same_study_gives_the_same_bytes(
     assert sorted(content["published"]) == sorted(str(tmp_path / "again" / name) for name in contents(published))
     assert contents(tmp_path / "again") == contents(published)
     data = study_data(study)  # and so do the rows before they were exported
-    files = publication(data, all_tables(data, num_resamples=100))
+    files = publication(data, *tables_by_rule(data, num_resamples=100))
     assert {name: text.encode() for name, text in files.items()} == contents(published)
 
 
@@ -112,7 +112,7 @@ def test_a_bound_of_any_name_stays_in_the_folder(tmp_path: Path) -> None:
         content["analysis"]["sample_complexity"]["../../out"] = 700
         file.write_text(json.dumps(content))
     data = study_data(study)
-    files = publication(data, all_tables(data, num_resamples=20))
+    files = publication(data, *tables_by_rule(data, num_resamples=20))
     paths = write_publication(tmp_path / "a" / "b" / "c", files)
     assert all((tmp_path / "a" / "b" / "c") in path.resolve().parents for path in paths)
     assert [name for name in files if "out" in name and ".." not in name and name.startswith("figures/out-")]

@@ -19,7 +19,7 @@ from efhorizon.commands import main
 from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data
 from efhorizon.evaluation.summary_csv import read_summaries
-from efhorizon.evaluation.tables import all_tables
+from efhorizon.evaluation.tables import tables_by_rule
 from efhorizon.render.html import site
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.render.html.site import WrittenReport, write_report
@@ -101,7 +101,7 @@ def test_control_characters_in_names_are_replaced(tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=2, num_seeds=1, with_pictures=False, names=(CONTROLS,)))
     report = write_report(study, tmp_path / "report", **FEW)
     data = study_data(study)
-    texts = publication(data, all_tables(data, num_resamples=20))
+    texts = publication(data, *tables_by_rule(data, num_resamples=20))
     texts |= {str(path): path.read_text() for path in report.path.rglob("*") if path.suffix in (".html", ".svg")}
     assert len(texts) > 20
     for name, text in texts.items():

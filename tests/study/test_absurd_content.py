@@ -126,7 +126,7 @@ def leaves(content: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 def test_every_field_of_an_analysis(value: Any, is_finished: bool, tmp_path: Path) -> None:
     """Refused, or everything that is made of it works."""
     pytest.importorskip("jinja2")
-    from efhorizon.evaluation.tables import all_tables
+    from efhorizon.evaluation.tables import tables_by_rule
     from efhorizon.render.html.entries import study_entries
     from efhorizon.render.html.mdp_page import mdp_page
     from efhorizon.render.markdown import publication
@@ -150,7 +150,7 @@ def test_every_field_of_an_analysis(value: Any, is_finished: bool, tmp_path: Pat
         except StoreError as error:
             said.append(str(error))
             continue
-        publication(data, all_tables(data, num_resamples=1))
+        publication(data, *tables_by_rule(data, num_resamples=1))
         for entry in study_entries(data):
             mdp_page(entry, data.titles, {})
     assert said

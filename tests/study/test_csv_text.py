@@ -42,7 +42,7 @@ def test_files_are_those_of_the_standard_library() -> None:
 
 def test_names_in_a_summary_come_back(tmp_path: Path) -> None:
     given = [
-        summary(name, game=name, origin=name, type="shaped", unshaped=name, bounds={f"a{name}": 1.0})
+        summary(name, family=name, origin=name, type="shaped", unshaped=name, bounds={f"a{name}": 1.0})
         for name in NAMES
         if name.strip()
     ]

@@ -46,7 +46,7 @@ def summary(name: str, **changes: Any) -> MdpSummary:
         "name": name,
         "origin": "atari",
         "type": "original",
-        "game": name,
+        "family": name,
         "unshaped": None,
         "horizon": 10,
         "num_actions": 10,
@@ -67,6 +67,7 @@ def summary(name: str, **changes: Any) -> MdpSummary:
         "sample_complexities": {},
         "budgets": {},
         "returns": {},
+        "random_play": math.inf,
     }
     return MdpSummary(**(fields | changes))
 
@@ -144,7 +145,9 @@ def row(id_: str, algorithm: str = "ppo", **changes: Any) -> dict[str, Any]:
         "best_return": 1.0,
         "final_return": 1.0,
         "optimal_return": 1.0,
-        "learning_curve": [[10_000, 0.5, None], [20_000, 1.0, 0.75]],
+        "learning_curve": [[10_000, 0.5, None], [20_000, 1.0, 0.75]]
+        if algorithm != "gorp"
+        else [[20_000, 1.0, 0.5, 1.0]],
         "wall_seconds": 1.5,
         "hyperparameters": {"rate": 1e-3},
         "protocol": {"max_steps": 5_000_000},

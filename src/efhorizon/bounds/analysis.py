@@ -101,6 +101,7 @@ class Analysis:
             "exploration_return": self.exploration_return,
             "worst_return": self.worst_return,
             "optimal_return_probability": self.optimal_return_probability,
+            "exploration_length": self.occupancy.length,
             "min_k": self.solvability.min_k,
             "epw": self.effective_planning_window.window,
             "min_state_occupancy": self.occupancy.state,

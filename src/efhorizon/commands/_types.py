@@ -28,11 +28,13 @@ def count(least: int = 1, most: int | None = None) -> Callable[[str], int]:
     def parsed(text: str) -> int:
         number = _scaled(text, _COUNT, _THOUSANDS)
         if number is None or number != int(number):
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number; write it as 100000, 1e5, 200k or 5M")
+            raise argparse.ArgumentTypeError(
+                f"{text[:60]!r} is not a whole number; write it as 100000, 1e5, 200k or 5M"
+            )
         if number < least:
-            raise argparse.ArgumentTypeError(f"must be at least {least}, such as {least + 4}; got {text}")
+            raise argparse.ArgumentTypeError(f"must be at least {least}, such as {least + 4}; got {text[:60]}")
         if most is not None and number > most:
-            raise argparse.ArgumentTypeError(f"must be at most {most:,}; got {text}")
+            raise argparse.ArgumentTypeError(f"must be at most {most:,}; got {text[:60]}")
         return int(number)
 
     return parsed
@@ -42,9 +44,9 @@ def size(text: str) -> int:
     """Bytes: 500M, 8G, 8GB, or a plain number of them; a kilobyte is 1024."""
     number = _scaled(text, _SIZE, _BYTES)
     if number is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write it as 500M or 8G")
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a size; write it as 500M or 8G")
     if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least one byte, such as 500M or 8G; got {text}")
+        raise argparse.ArgumentTypeError(f"must be at least one byte, such as 500M or 8G; got {text[:60]}")
     return int(number)
 
 
@@ -59,9 +61,9 @@ def minutes(text: str) -> float:
     else:
         found = math.nan
     if not math.isfinite(found):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a time; write it as 90 (minutes), 1h30m or 45s")
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a time; write it as 90 (minutes), 1h30m or 45s")
     if found <= 0:
-        raise argparse.ArgumentTypeError(f"must be above 0, such as 90 (minutes), 1h30m or 45s; got {text}")
+        raise argparse.ArgumentTypeError(f"must be above 0, such as 90 (minutes), 1h30m or 45s; got {text[:60]}")
     return found
 
 
@@ -69,7 +71,7 @@ def fraction(text: str) -> float:
     """A number from 0 to 1."""
     found = number(text)
     if not 0 <= found <= 1:
-        raise argparse.ArgumentTypeError(f"must be between 0 and 1, such as 0.99; got {text}")
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1, such as 0.99; got {text[:60]}")
     return found
 
 
@@ -80,14 +82,14 @@ def number(text: str) -> float:
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number; write it as 0.5")
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not a number; write it as 0.5")
     return found
 
 
 def port(text: str) -> int:
     """A TCP port; 0 takes any free one."""
     if not (text.isascii() and text.isdigit() and len(text) < 10) or int(text) > _MAX_PORT:
-        raise argparse.ArgumentTypeError(f"must be between 0 and {_MAX_PORT}, such as 8000; got {text}")
+        raise argparse.ArgumentTypeError(f"must be between 0 and {_MAX_PORT}, such as 8000; got {text[:60]}")
     return int(text)
 
 

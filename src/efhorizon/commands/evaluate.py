@@ -16,7 +16,9 @@ HELP = "compare each bound with what PPO and DQN needed"
 DESCRIPTION = """\
 Prints the paper's tables for your own study: how well each bound predicts the
 sample complexity of PPO and DQN, with bootstrap intervals and the paper's
-numbers in parentheses. With --export and --publish it also writes files.
+numbers in parentheses. Only trained networks count, on MDPs that random play
+does not solve; the same by the paper's own rule follows. With --export and
+--publish it also writes files.
 """
 EXAMPLE = "efhorizon evaluate study"
 
@@ -42,27 +44,28 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _terminal
     from efhorizon.errors import EfhorizonError
     from efhorizon.evaluation.source import study_data, write_export
-    from efhorizon.evaluation.tables import all_tables, plain
+    from efhorizon.evaluation.tables import plain, tables_by_rule
     from efhorizon.render.terminal.evaluation import evaluation
 
     data = study_data(options.path)
     if not data.summaries:
         nothing = f"{options.path}: nothing to evaluate, no complete analysis (efhorizon study makes them)"
         raise EfhorizonError("; ".join((nothing, *data.notes)))
-    tables = all_tables(data, num_resamples=options.resamples, seed=options.seed)
+    tables, by_papers_rule = tables_by_rule(data, num_resamples=options.resamples, seed=options.seed)
     exported = write_export(options.export, data) if options.export else []
-    published = _published(options.publish, data, tables) if options.publish else []
+    published = _published(options.publish, data, tables, by_papers_rule) if options.publish else []
     if options.json:
         files = {"exported": [str(path) for path in exported], "published": [str(path) for path in published]}
-        _terminal.print_json({"path": str(options.path), **files, **plain(tables)})
+        both = {**plain(tables), "by_papers_rule": plain(by_papers_rule)}
+        _terminal.print_json({"path": str(options.path), **files, **both})
     else:
-        _terminal.show(evaluation(tables))
+        _terminal.show(evaluation(tables, by_papers_rule))
     for path in (*exported, *published):
         _terminal.say(f"wrote {path}", style="dim")
     return _exit.DONE
 
 
-def _published(folder: Path, data: StudyData, tables: Tables) -> list[Path]:
+def _published(folder: Path, data: StudyData, tables: Tables, by_papers_rule: Tables) -> list[Path]:
     """Pages and figures are the report's, which is an extra."""
     from importlib.util import find_spec
 
@@ -72,4 +75,4 @@ def _published(folder: Path, data: StudyData, tables: Tables) -> list[Path]:
         raise MissingExtraError("report", "jinja2")
     from efhorizon.render.markdown import publication, write_publication
 
-    return write_publication(folder, publication(data, tables))
+    return write_publication(folder, publication(data, tables, by_papers_rule))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -21,20 +21,22 @@ from numpy.typing import NDArray
 from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.evaluation import published
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
-from efhorizon.evaluation.leave_one_out import LeaveOneOut, leave_one_game_out
-from efhorizon.evaluation.metrics import METRICS, Floats, Metric, Sample
+from efhorizon.evaluation.leave_one_out import LeaveOneOut, leave_one_family_out
+from efhorizon.evaluation.metrics import METRICS, Floats, Metric, Sample, value
 from efhorizon.evaluation.records import DEEP_RL, GORP, MdpSummary, is_main, log10_timesteps
 from efhorizon.evaluation.resampling import (
     Estimate,
     PairedTest,
+    adjusted_together,
+    adjusted_within,
     estimate,
-    game_indices,
-    holm_adjusted,
+    family_indices,
     paired_test,
     resampled_weights,
 )
 
 DEFAULT_RESAMPLES = 2000
+SIGNIFICANT = 0.05
 GORP_TITLE = "GORP, empirical"
 
 
@@ -60,10 +62,11 @@ class BoundTable:
     algorithm: str
     num_mdps: int
     num_solved: int
-    num_games: int
+    num_families: int
     budgets: tuple[float, float] | None  # the smallest and the largest, in timesteps
-    majority: float | None  # accuracy of always predicting the more frequent of solved and unsolved
+    majority: float | None  # accuracy of always predicting the more frequent of solved and unsolved; None: see AUROC
     rows: tuple[BoundRow, ...]
+    leaders: Mapping[str, tuple[str, ...]]  # by metric: the best bound, then those that are not significantly worse
     tests: tuple[PairedTest, ...]  # the reference, the effective horizon, against every other row
     notes: tuple[str, ...]
 
@@ -101,19 +104,20 @@ def bound_table(
     )
     outcomes = _array(log10_timesteps(each.sample_complexities[algorithm]) for each in run)
     budgets = _array(log10_timesteps(each.budgets.get(algorithm, math.inf)) for each in run)
-    games = game_indices([each.game for each in run])
-    weights = resampled_weights(games, num_resamples, np.random.default_rng(seed))
+    families = family_indices([each.family for each in run])
+    weights = resampled_weights(families, num_resamples, np.random.default_rng(seed))
     predictors = _predictors(run, algorithm, titles)
-    table = _Resampled(outcomes, budgets, games, weights, [each.game for each in run])
+    table = _Resampled(outcomes, budgets, families, weights, [each.family for each in run])
     num_solved = int(np.isfinite(outcomes).sum())
     return BoundTable(
         algorithm=algorithm,
         num_mdps=len(run),
         num_solved=num_solved,
-        num_games=len(set(games.tolist())),
+        num_families=len(set(families.tolist())),
         budgets=_range([each.budgets[algorithm] for each in run if algorithm in each.budgets]),
-        majority=max(num_solved, len(run) - num_solved) / len(run) if run else None,
+        majority=max(num_solved, len(run) - num_solved) / len(run) if len(set(budgets.tolist())) == 1 else None,
         rows=tuple(_row(table, algorithm, predictor) for predictor in predictors),
+        leaders={metric.name: _leaders(table, predictors, metric) for metric in METRICS},
         tests=_tests(table, predictors, reference),
         notes=_notes(run, algorithm),
     )
@@ -125,16 +129,16 @@ class _Resampled:
 
     outcomes: Floats  # [N]
     budgets: Floats  # [N]
-    games: NDArray[np.intp]  # [N]
+    families: NDArray[np.intp]  # [N]
     weights: Floats  # [B, N]
-    names_of_games: list[str]  # [N]
+    names_of_families: list[str]  # [N]
     _known: dict[tuple[str, str, str, bytes], Floats] = field(default_factory=dict)  # what `values` has computed
 
     def sample(self, predictor: _Predictor, chosen: NDArray[np.bool_]) -> Sample:
         return Sample(predictor.predictions, self.outcomes, self.budgets).part(chosen)
 
-    def num_games(self, chosen: NDArray[np.bool_]) -> int:
-        return len(np.unique(self.games[chosen]))
+    def num_families(self, chosen: NDArray[np.bool_]) -> int:
+        return len(np.unique(self.families[chosen]))
 
     def values(self, metric: Metric, predictor: _Predictor, chosen: NDArray[np.bool_]) -> Floats:
         """The metric in every resample [B]; intervals and tests share them."""
@@ -144,9 +148,9 @@ class _Resampled:
         return self._known[key]
 
     def estimates(self, predictor: _Predictor, chosen: NDArray[np.bool_]) -> dict[str, Estimate]:
-        sample, num_games = self.sample(predictor, chosen), self.num_games(chosen)
+        sample, num_families = self.sample(predictor, chosen), self.num_families(chosen)
         return {
-            metric.name: estimate(metric, sample, self.values(metric, predictor, chosen), num_games)
+            metric.name: estimate(metric, sample, self.values(metric, predictor, chosen), num_families)
             for metric in METRICS
         }
 
@@ -158,14 +162,14 @@ class _Resampled:
             metric,
             (self.sample(first, both), self.sample(second, both)),
             (self.values(metric, first, both), self.values(metric, second, both)),
-            self.num_games(both),
+            self.num_families(both),
         )
 
 
 def _row(table: _Resampled, algorithm: str, predictor: _Predictor) -> BoundRow:
     is_given, is_finite = predictor.is_given, np.isfinite(predictor.predictions)
     num_infinite = int((is_given & ~is_finite).sum())
-    games = [game for game, chosen in zip(table.names_of_games, is_given, strict=True) if chosen]
+    families = [family for family, chosen in zip(table.names_of_families, is_given, strict=True) if chosen]
     return BoundRow(
         name=predictor.name,
         title=predictor.title,
@@ -174,7 +178,7 @@ def _row(table: _Resampled, algorithm: str, predictor: _Predictor) -> BoundRow:
         num_infinite=num_infinite,
         metrics=table.estimates(predictor, is_given),
         finite_only=table.estimates(predictor, is_finite) if num_infinite else None,
-        leave_one_out=leave_one_game_out(table.sample(predictor, is_given), games),
+        leave_one_out=leave_one_family_out(table.sample(predictor, is_given), families),
         published=published.bound_metrics(algorithm, predictor.name),
     )
 
@@ -214,8 +218,31 @@ def _tests(table: _Resampled, predictors: Sequence[_Predictor], reference: str) 
     others = [each for each in predictors if each is not first]
     tests: list[PairedTest] = []
     for metric in METRICS:
-        tests += holm_adjusted([table.test(metric, first, other) for other in others])
+        tests += adjusted_within([table.test(metric, first, other) for other in others])
     return tuple(tests)
+
+
+def _leaders(table: _Resampled, predictors: Sequence[_Predictor], metric: Metric) -> tuple[str, ...]:
+    """The best bound and those tied with it: no difference is significant, adjusted for testing several."""
+    values = [
+        (found, each)
+        for each in predictors
+        if each.kind == "bound" and (found := value(metric, table.sample(each, each.is_given))) is not None
+    ]
+    if not values:
+        return ()
+    sign = -1 if metric.higher_is_better else 1
+    best = min(values, key=lambda pair: (sign * pair[0], pair[1].name))[1]
+    others = [each for _, each in values if each is not best]
+    tests = adjusted_within([table.test(metric, best, other) for other in others])
+    tied = [test.second for test in tests if test.p_value_holm is None or test.p_value_holm >= SIGNIFICANT]
+    return (best.name, *sorted(tied))
+
+
+def shown_together(tables: Sequence[BoundTable]) -> tuple[BoundTable, ...]:
+    """The tables of several algorithms or suites, with the p-values of their tests adjusted for each other."""
+    tests = adjusted_together([table.tests for table in tables])
+    return tuple(replace(table, tests=adjusted) for table, adjusted in zip(tables, tests, strict=True))
 
 
 def _notes(run: Sequence[MdpSummary], algorithm: str) -> tuple[str, ...]:

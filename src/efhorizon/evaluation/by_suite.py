@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, BoundTable, bound_table
+from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, BoundTable, bound_table, shown_together
 from efhorizon.evaluation.records import DEEP_RL, GORP, MdpSummary, has_solved, is_main
 from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData
@@ -22,7 +22,7 @@ class SuiteCounts:
 
     suite: str
     num_mdps: int
-    num_games: int
+    num_families: int
     num_run: Mapping[str, int]  # by algorithm
     num_solved: Mapping[str, int]
 
@@ -63,7 +63,7 @@ def counts_of(title: str, summaries: Sequence[MdpSummary]) -> SuiteCounts:
     return SuiteCounts(
         suite=title,
         num_mdps=len(main),
-        num_games=len({each.game for each in main}),
+        num_families=len({each.family for each in main}),
         num_run={algorithm: len(found) - found.count(None) for algorithm, found in solved.items()},
         num_solved={algorithm: found.count(True) for algorithm, found in solved.items()},
     )
@@ -95,20 +95,25 @@ def run_counts(data: StudyData) -> tuple[RunCounts, ...]:
     return tuple(counts)
 
 
-def suite_bounds(data: StudyData, *, num_resamples: int = DEFAULT_RESAMPLES, seed: int = 0) -> tuple[SuiteBounds, ...]:
+def suite_bounds(
+    summaries: Sequence[MdpSummary],
+    titles: Mapping[str, str],
+    *,
+    num_resamples: int = DEFAULT_RESAMPLES,
+    seed: int = 0,
+) -> tuple[SuiteBounds, ...]:
     """Table 2 of every suite."""
-    return tuple(
-        SuiteBounds(
-            suite,
-            tuple(
-                bound_table(
-                    _of_suite(data.summaries, suite), algorithm, data.titles, num_resamples=num_resamples, seed=seed
-                )
+    suites = suites_of(summaries)
+    tables = iter(
+        shown_together(
+            [
+                bound_table(_of_suite(summaries, suite), algorithm, titles, num_resamples=num_resamples, seed=seed)
+                for suite in suites
                 for algorithm in DEEP_RL
-            ),
+            ]
         )
-        for suite in suites_of(data.summaries)
     )
+    return tuple(SuiteBounds(suite, tuple(next(tables) for _ in DEEP_RL)) for suite in suites)
 
 
 def _of_suite(summaries: Sequence[MdpSummary], suite: str) -> list[MdpSummary]:

@@ -3,7 +3,7 @@ starts from a given exploration policy (3b)?
 
 A pair counts if the algorithm solved both MDPs: only then is the change known. Predicted and empirical change are
 ratios, new over old. The correlation is Spearman's; the median ratio is the median factor between the two. The rows
-below the bounds are not in the paper: the change for another algorithm, taken as the prediction.
+below the bounds are not in the paper: that nothing changes, and the change for another algorithm, as predictions.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from efhorizon.evaluation import published
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, baselines, log10_needed
 from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO, Floats, Metric, Sample
 from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary, has_solved
-from efhorizon.evaluation.resampling import Estimate, estimate, game_indices, resampled_weights
+from efhorizon.evaluation.resampling import Estimate, estimate, family_indices, resampled_weights
 
 Kind = Literal["shaping", "exploration"]
+NO_CHANGE_ROW = "no_change"
 NO_CHANGE = "it predicts no change in any pair (the paper prints 0.00)"
 
 
@@ -69,15 +70,15 @@ def change_table(
     solved = [(has_solved(old, algorithm), has_solved(new, algorithm)) for old, new in pairs]
     known = [pair for pair, both in zip(pairs, solved, strict=True) if all(both)]
     changes = np.array([_change(old, new, algorithm) for old, new in known], np.float64)
-    games = game_indices([old.game for old, _ in known])
-    weights = resampled_weights(games, num_resamples, np.random.default_rng(seed))
+    families = family_indices([old.family for old, _ in known])
+    weights = resampled_weights(families, num_resamples, np.random.default_rng(seed))
     rows = []
     for name, title, row_kind, predictions in _predictions(known, algorithm, titles):
         is_defined = ~np.isnan(predictions)
         if not known or not is_defined.any():
             continue
         sample = Sample(predictions[is_defined], changes[is_defined], np.zeros(int(is_defined.sum())))
-        num_games = len(np.unique(games[is_defined]))
+        num_families = len(np.unique(families[is_defined]))
         rows.append(
             ChangeRow(
                 name=name,
@@ -86,7 +87,7 @@ def change_table(
                 num_pairs=sample.num_mdps,
                 num_undefined=len(known) - sample.num_mdps,
                 metrics={
-                    metric.name: _estimate(metric, sample, weights[:, is_defined], num_games)
+                    metric.name: _estimate(metric, sample, weights[:, is_defined], num_families)
                     for metric in (CORRELATION, MEDIAN_RATIO)
                 },
                 published=published.change_metrics(kind, algorithm, name),
@@ -126,6 +127,7 @@ def _predictions(
     for name in dict.fromkeys([*titles, *(name for old, _ in pairs for name in old.bounds)]):
         sides = [(old.bounds.get(name, math.nan), new.bounds.get(name, math.nan)) for old, new in pairs]
         yield name, titles.get(name, name), "bound", _ratios(sides)
+    yield NO_CHANGE_ROW, "no change", "baseline", np.zeros(len(pairs))
     for name, other, title in baselines(algorithm):
         sides = [(log10_needed(old, other), log10_needed(new, other)) for old, new in pairs]
         yield name, title, "baseline", _ratios(sides)
@@ -136,7 +138,7 @@ def _ratios(sides: Sequence[tuple[float, float]]) -> Floats:
     return np.array([math.nan if math.isinf(old) and math.isinf(new) else new - old for old, new in sides], np.float64)
 
 
-def _estimate(metric: Metric, sample: Sample, weights: Floats, num_games: int) -> Estimate:
+def _estimate(metric: Metric, sample: Sample, weights: Floats, num_families: int) -> Estimate:
     if metric is CORRELATION and sample.num_mdps >= 2 and not sample.predictions.any():
         return Estimate(None, None, None, sample.num_mdps, NO_CHANGE)
-    return estimate(metric, sample, metric.values(sample, weights), num_games)
+    return estimate(metric, sample, metric.values(sample, weights), num_families)

@@ -1,4 +1,4 @@
-"""Leave one game out: does a bound predict games that its threshold was not fitted on, and does one game decide?"""
+"""Leave one family out: does a bound predict others than its threshold was fitted on, and does one family decide?"""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from efhorizon.evaluation.metrics import CORRELATION, Floats, Sample
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """What changes if each game is left out in turn; None with a reason if that is undefined."""
+    """What changes if each family is left out in turn; None with a reason if that is undefined."""
 
-    num_games: int
-    accuracy: float | None  # of thresholds fitted on all other games
+    num_families: int
+    accuracy: float | None  # of thresholds fitted on all other families
     accuracy_reason: str | None
-    correlation_low: float | None  # the least correlation without one game
-    correlation_low_without: str | None  # that game
+    correlation_low: float | None  # the least correlation without one family
+    correlation_low_without: str | None  # that family
     correlation_high: float | None
     correlation_high_without: str | None
     correlation_reason: str | None
@@ -38,22 +38,22 @@ class Threshold:
         return prediction < self.above and prediction - self.below < self.above - prediction
 
 
-def leave_one_game_out(sample: Sample, games: Sequence[str]) -> LeaveOneOut:
-    """Every game of the sample is left out once, with all its MDPs."""
-    names = sorted(set(games))
-    labels = np.array(games, dtype=object)
+def leave_one_family_out(sample: Sample, families: Sequence[str]) -> LeaveOneOut:
+    """Every family of the sample is left out once, with all its MDPs."""
+    names = sorted(set(families))
+    labels = np.array(families, dtype=object)
     accuracy, accuracy_reason = _accuracy(sample, labels, names)
     weights = np.array([labels != name for name in names], np.float64).reshape(len(names), sample.num_mdps)
     correlations = CORRELATION.values(sample, weights)
     defined = np.flatnonzero(~np.isnan(correlations))
     reason = CORRELATION.reason(sample)
     if reason is None and not len(defined):
-        reason = "undefined without any one game"
+        reason = "undefined without any one family"
     if reason is not None:
         return LeaveOneOut(len(names), accuracy, accuracy_reason, None, None, None, None, reason)
     lowest, highest = defined[correlations[defined].argmin()], defined[correlations[defined].argmax()]
     return LeaveOneOut(
-        num_games=len(names),
+        num_families=len(names),
         accuracy=accuracy,
         accuracy_reason=accuracy_reason,
         correlation_low=float(correlations[lowest]),
@@ -79,7 +79,7 @@ def best_threshold(predictions: Floats, solved: NDArray[np.bool_]) -> Threshold:
 
 def _accuracy(sample: Sample, labels: NDArray[np.object_], names: Sequence[str]) -> tuple[float | None, str | None]:
     if len(names) < 2:
-        return None, "there is no other game to fit a threshold on"
+        return None, "there is no other family to fit a threshold on"
     right, solved = 0, sample.solved
     for name in names:
         is_left_out = labels == name

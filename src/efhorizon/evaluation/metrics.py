@@ -1,7 +1,7 @@
 """How well does a number predict the timesteps that an algorithm needs? The paper's four metrics, and concordance.
 
 Every metric takes weights [B, N], how often each of N MDPs counts, and gives B values at once: the estimate itself is
-the row of ones, a bootstrap resample is a row of counts, leaving a game out is a row with zeros. NaN means undefined;
+the row of ones, a bootstrap resample is a row of counts, leaving a family out is a row with zeros. NaN means undefined;
 `reason` says why. Predictions and outcomes are logarithms (base 10) of timesteps. An infinite prediction ranks last,
 tied with others of its kind, and is infinitely far from every outcome.
 
@@ -179,6 +179,9 @@ def _median_ratio_reason(sample: Sample) -> str | None:
 def _classes_reason(sample: Sample) -> str | None:
     if not sample.num_mdps:
         return "there is no MDP"
+    if len(set(sample.budgets.tolist())) > 1:
+        low, high = 10 ** sample.budgets.min(), 10 ** sample.budgets.max()
+        return f"solved within {low:,.0f} timesteps and within {high:,.0f} are two questions; see concordance"
     if sample.solved.all():
         return "all MDPs were solved, so there is nothing to separate"
     return None if sample.solved.any() else "no MDP was solved, so there is nothing to separate"

@@ -21,7 +21,7 @@ class MdpSummary:
     name: str
     origin: str  # the suite
     type: str  # ORIGINAL, SHAPED, EXPLORATION, or another word from somebody else's file
-    game: str  # MDPs of one game (Atari, over horizons) or level set belong together
+    family: str  # MDPs that resemble each other: see `Suite.family`
     unshaped: str | None  # name of the MDP whose rewards were shaped
     horizon: int
     num_actions: int
@@ -42,6 +42,8 @@ class MdpSummary:
     sample_complexities: Mapping[str, float]  # algorithm: timesteps; infinite = run, not reached; absent = not run
     budgets: Mapping[str, float]  # algorithm: timesteps per run, at most
     returns: Mapping[str, float]  # algorithm: final return, median over the seeds of the best setting
+    random_play: float | None = None  # timesteps until random play passes PPO's rule on training episodes
+    learnt: Mapping[str, float] | None = None  # sample complexities of trained networks only: see `rules.py`
 
     @property
     def base_name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ class SolvabilityTable:
     algorithm: str
     cells: tuple[SolvabilityCell, ...]  # yes yes, yes no, no yes, no no
     agreement: float | None  # share of MDPs on which both agree
+    majority: float | None  # the share on which always predicting the more frequent outcome is right
+    p_value: float | None  # Fisher's exact test: would the two be as related by chance? two-sided
     published_agreement: float | None
     num_left_out: int  # the algorithm was not run, or the least k is unknown
 
@@ -70,6 +73,7 @@ def solvability_table(summaries: Sequence[MdpSummary], algorithm: str = "ppo") -
         )
         paper = published.SOLVABILITY[is_solvable, is_solved] if algorithm == "ppo" else None
         cells.append(SolvabilityCell(is_solvable, is_solved, len(names), tuple(names), paper))
+    num_solved = sum(cell.count for cell in cells if cell.is_solved)
     alike = [cell for cell in cells if cell.is_1_qvi_solvable == cell.is_solved]
     return SolvabilityTable(
         algorithm=algorithm,
@@ -78,8 +82,17 @@ def solvability_table(summaries: Sequence[MdpSummary], algorithm: str = "ppo") -
         published_agreement=sum(cell.published or 0 for cell in alike) / published.NUM_MDPS
         if algorithm == "ppo"
         else None,
+        majority=max(num_solved, len(counted) - num_solved) / len(counted) if counted else None,
+        p_value=_fisher(*(cell.count for cell in cells)) if counted else None,
         num_left_out=len(main) - len(counted),
     )
+
+
+def _fisher(yes_yes: int, yes_no: int, no_yes: int, no_no: int) -> float:
+    """The chance of a table at most as likely as this one, given its margins."""
+    row, column, total = yes_yes + yes_no, yes_yes + no_yes, yes_yes + yes_no + no_yes + no_no
+    ways = [math.comb(row, x) * math.comb(total - row, column - x) for x in range(min(row, column) + 1) if x <= column]
+    return sum(each for each in ways if each <= ways[yes_yes]) / math.comb(total, column)
 
 
 def min_k_distribution(summaries: Sequence[MdpSummary], algorithm: str = "ppo") -> MinKDistribution:

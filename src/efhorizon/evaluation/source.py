@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from efhorizon.errors import StoreError
-from efhorizon.evaluation import runs, summary_csv, theory
-from efhorizon.evaluation.records import MdpSummary
+from efhorizon.evaluation import rules, runs, summary_csv, theory
+from efhorizon.evaluation.records import DEEP_RL, MdpSummary
 from efhorizon.io.checksums import write_listed
 from efhorizon.study import built_tables, export
 from efhorizon.study.analysis_record import AnyAnalysis, is_complete
@@ -53,13 +53,16 @@ def combined(path: Path, analyses: Mapping[str, AnyAnalysis], rows: Sequence[Row
     selection = runs.selected_rows(rows, {name: analysis.fingerprint for name, analysis in complete.items()})
     summaries, titles = [], {}
     for name in sorted(complete):
-        found = {algorithm: runs.practice(its) for (of, algorithm), its in selection.rows.items() if of == name}
+        rows_of = {algorithm: its for (of, algorithm), its in selection.rows.items() if of == name}
+        found = {algorithm: runs.practice(its) for algorithm, its in rows_of.items()}
+        trained = {algorithm: rules.trained_rows(its) for algorithm, its in rows_of.items() if algorithm in DEEP_RL}
         summaries.append(
             replace(
                 theory.theory_summary(complete[name]),
                 sample_complexities={algorithm: what.sample_complexity for algorithm, what in found.items()},
                 budgets={algorithm: what.budget for algorithm, what in found.items()},
                 returns={a: what.final_return for a, what in found.items() if what.final_return is not None},
+                learnt={algorithm: runs.practice(its).sample_complexity for algorithm, its in trained.items() if its},
             )
         )
         titles.update(theory.titles_of(complete[name]))

@@ -15,12 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from efhorizon.agents.deep.protocol import PAPER_STEPS
+from efhorizon.agents.deep.random_play import RandomPlay
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
 from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
 from efhorizon.io.checksums import read_listed
 from efhorizon.io.decode import LARGEST_INTEGER, MAX_TEXT, text_of
 from efhorizon.study.csv_text import encoded_csv, text_of_cell
+from efhorizon.study.sweep import TRAINING_WINDOW
+from efhorizon.suites.registry import suite
 
 FILE = "summary.csv"
 PUBLISHED_COLUMNS = (
@@ -44,11 +47,12 @@ PUBLISHED_COLUMNS = (
     *(f"reward_{algorithm}" for algorithm in (*DEEP_RL, GORP)),
     *(f"sample_complexity_{algorithm}" for algorithm in (*DEEP_RL, GORP)),
 )
-OWN_COLUMNS = ("base_mdp_name", "game", "effective_horizon_kind")  # then budgets and bounds
+OWN_COLUMNS = ("base_mdp_name", "family", "effective_horizon_kind", "random_play_steps")  # then budgets and bounds
 PUBLISHED_BUDGETS = {"ppo": float(PAPER_STEPS), "dqn": float(PAPER_STEPS)}  # the rest are kinds of GORP
 PUBLISHED_GORP_BUDGET = 1e8
 PUBLISHED_TYPES = {"base": ORIGINAL, "reward_shaping": SHAPED}
 _TYPES_IN_FILE = {ours: theirs for theirs, ours in PUBLISHED_TYPES.items()}
+_LEARNT = "learnt_sample_complexity_"
 _REQUIRED = ("mdp_name", "horizon", "num_actions")
 _STATES = ("num_states_consolidated", "num_state_consolidated")  # the authors' README has the second spelling
 _COMPLEXITY, _RETURN, _BUDGET, _BOUND = "sample_complexity_", "reward_", "budget_", re.compile(r"(?s)bound_(.+)_log10")
@@ -131,9 +135,11 @@ def fields_of(summary: MdpSummary) -> dict[str, str | float | None]:
         **{_RETURN + algorithm: value for algorithm, value in summary.returns.items()},
         **{_COMPLEXITY + algorithm: value for algorithm, value in summary.sample_complexities.items()},
         "base_mdp_name": summary.unshaped,
-        "game": summary.game,
+        "family": summary.family,
         "effective_horizon_kind": summary.effective_horizon_kind,
         **{_BUDGET + algorithm: value for algorithm, value in summary.budgets.items()},
+        "random_play_steps": summary.random_play,
+        **{_LEARNT + algorithm: value for algorithm, value in (summary.learnt or {}).items()},
         **{_bound_column(name): value for name, value in summary.bounds.items()},
     }
 
@@ -144,14 +150,10 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
     name = fields.text("mdp_name")
     if name is None:
         raise StoreError(f"{where}: mdp_name is empty")
-    type_ = fields.text("type") or ORIGINAL
+    origin, type_ = fields.text("origin") or "unknown", fields.text("type") or ORIGINAL
     type_ = PUBLISHED_TYPES.get(type_, type_)
     base = fields.text("base_mdp_name") or _SHAPING.sub("", name)
-    complexities = {
-        column.removeprefix(_COMPLEXITY): value
-        for column in line
-        if column.startswith(_COMPLEXITY) and (value := fields.positive(column)) is not None
-    }
+    complexities, learnt = fields.with_prefix(_COMPLEXITY), fields.with_prefix(_LEARNT)
     returns = {name: fields.finite(_RETURN + name) for name in complexities}
     budgets = {name: fields.positive(_BUDGET + name) or _published_budget(name) for name in complexities}
     horizon, num_actions = fields.count("horizon"), fields.count("num_actions")
@@ -174,9 +176,9 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
         bounds = {bound: value for bound, value in written.items() if value is not None}
     return MdpSummary(
         name=name,
-        origin=fields.text("origin") or "unknown",
+        origin=origin,
         type=type_,
-        game=fields.text("game") or game_of(base),
+        family=fields.text("family") or suite(origin).family(fields.text("game") or game_of(base)),
         unshaped=base if type_ == SHAPED else None,
         horizon=horizon,
         num_actions=num_actions,
@@ -197,7 +199,15 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
         sample_complexities=complexities,
         budgets=budgets,
         returns={algorithm: value for algorithm, value in returns.items() if value is not None},
+        random_play=fields.positive("random_play_steps") or _random_play(fields, horizon),
+        learnt=learnt if any(column.startswith(_LEARNT) for column in line) else None,
     )
+
+
+def _random_play(fields: _Line, horizon: int) -> float | None:
+    """Of a file that does not say what random play needs: at most so much, for no episode is longer than T."""
+    probability = fields.share("reward_optimal_probability")
+    return None if probability is None else RandomPlay(probability, horizon).steps_needed(TRAINING_WINDOW)
 
 
 def game_of(name: str) -> str:
@@ -224,6 +234,13 @@ class _Line:
 
     def __init__(self, line: Mapping[str, str], where: str) -> None:
         self._line, self._where = line, where
+
+    def with_prefix(self, prefix: str) -> dict[str, float]:
+        """Positive numbers by what follows the prefix in their columns' names."""
+        columns = [column for column in self._line if column.startswith(prefix)]
+        return {
+            column.removeprefix(prefix): value for column in columns if (value := self.positive(column)) is not None
+        }
 
     def text(self, name: str) -> str | None:
         return self._line.get(name) or None

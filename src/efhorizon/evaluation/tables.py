@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,10 +17,11 @@ from efhorizon.evaluation.appendix_lists import (
     property_list,
     return_list,
 )
-from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, BoundTable, bound_table
+from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, BoundTable, bound_table, shown_together
 from efhorizon.evaluation.changes import ChangeTable, change_table
-from efhorizon.evaluation.records import DEEP_RL, has_solved, is_main
+from efhorizon.evaluation.records import DEEP_RL, MdpSummary, has_solved, is_main
 from efhorizon.evaluation.resampling import LEVEL
+from efhorizon.evaluation.rules import RULES, Rule, solved_by_random_play, under
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable, min_k_distribution, solvability_table
 from efhorizon.evaluation.source import StudyData
 
@@ -42,6 +43,7 @@ class Counts:
 class Tables:
     """All results of a study."""
 
+    rule: Rule  # what counts as solved
     counts: Counts
     bounds: tuple[BoundTable, ...]  # Table 2, one per algorithm
     solvability: tuple[SolvabilityTable, ...]  # Table 1; the paper shows PPO
@@ -57,13 +59,16 @@ class Tables:
     notes: tuple[str, ...]
 
 
-def all_tables(data: StudyData, *, num_resamples: int = DEFAULT_RESAMPLES, seed: int = 0) -> Tables:
+def all_tables(
+    data: StudyData, rule: Rule = RULES[0], *, num_resamples: int = DEFAULT_RESAMPLES, seed: int = 0
+) -> Tables:
     """The paper's tables from the summaries of a study; the same study and seed give the same numbers."""
-    summaries, titles = data.summaries, data.titles
+    summaries, titles = under(rule, data.summaries), data.titles
     sampling: dict[str, Any] = {"num_resamples": num_resamples, "seed": seed}
-    bounds = tuple(bound_table(summaries, algorithm, titles, **sampling) for algorithm in DEEP_RL)
+    bounds = shown_together([bound_table(summaries, algorithm, titles, **sampling) for algorithm in DEEP_RL])
     return Tables(
-        counts=_counts(data),
+        rule=rule,
+        counts=_counts(summaries),
         bounds=bounds,
         solvability=tuple(solvability_table(summaries, algorithm) for algorithm in DEEP_RL),
         min_k=tuple(min_k_distribution(summaries, algorithm) for algorithm in DEEP_RL),
@@ -77,8 +82,28 @@ def all_tables(data: StudyData, *, num_resamples: int = DEFAULT_RESAMPLES, seed:
         level=LEVEL,
         num_resamples=num_resamples,
         seed=seed,
-        notes=(*data.notes, *(note for table in bounds for note in table.notes)),
+        notes=(*data.notes, *_left_out(data, rule), *(note for table in bounds for note in table.notes)),
     )
+
+
+def tables_by_rule(data: StudyData, *, num_resamples: int = DEFAULT_RESAMPLES, seed: int = 0) -> tuple[Tables, Tables]:
+    """The tables by the rule that asks for learning, and by the paper's."""
+    learnt, paper = (all_tables(data, rule, num_resamples=num_resamples, seed=seed) for rule in RULES)
+    return learnt, paper
+
+
+def _left_out(data: StudyData, rule: Rule) -> list[str]:
+    """What does not count by the rule, although it was run."""
+    notes = []
+    for algorithm in DEEP_RL if rule == "learnt" else ():
+        run = [each for each in data.summaries if algorithm in each.sample_complexities]
+        lucky = [each.name for each in run if solved_by_random_play(each, algorithm)]
+        counted = [each.name for each in under(rule, run) if algorithm in each.sample_complexities]
+        untrained = sorted({each.name for each in run} - {*lucky, *counted})
+        for names, why in ((lucky, "random play solves them"), (untrained, "most runs ended before a gradient step")):
+            if names:
+                notes.append(f"{algorithm.upper()}: left out because {why}: {', '.join(sorted(names))}")
+    return notes
 
 
 def plain(content: Any) -> Any:
@@ -94,8 +119,8 @@ def plain(content: Any) -> Any:
     return content
 
 
-def _counts(data: StudyData) -> Counts:
-    main = [each for each in data.summaries if is_main(each)]
+def _counts(summaries: Sequence[MdpSummary]) -> Counts:
+    main = [each for each in summaries if is_main(each)]
     solved = {algorithm: [has_solved(each, algorithm) for each in main] for algorithm in DEEP_RL}
     return Counts(
         num_mdps=len(main),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+from efhorizon.agents.deep.random_play import RandomPlay
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON, SIMPLE_TITLE, horizon_bound, horizon_of, worst_case_bound
 from efhorizon.evaluation.records import EXPLORATION, ORIGINAL, SHAPED, MdpSummary, log10_timesteps
 from efhorizon.study.analysis_record import UNIFORM, AnalysisRecord, CompleteFigures
+from efhorizon.study.sweep import TRAINING_WINDOW
+from efhorizon.suites.registry import suite
 
 
 def has_something_to_learn(figures: CompleteFigures) -> bool:
@@ -31,7 +34,7 @@ def theory_summary(analysis: AnalysisRecord[CompleteFigures]) -> MdpSummary:
         name=name,
         origin=analysis.suite,
         type=EXPLORATION if not is_uniform else SHAPED if analysis.unshaped else ORIGINAL,
-        game=analysis.game or name,
+        family=suite(analysis.suite).family(analysis.game or name),
         unshaped=analysis.unshaped,
         horizon=horizon,
         num_actions=num_actions,
@@ -52,6 +55,7 @@ def theory_summary(analysis: AnalysisRecord[CompleteFigures]) -> MdpSummary:
         sample_complexities={},
         budgets={},
         returns={},
+        random_play=_random_play(figures),
     )
 
 
@@ -63,6 +67,15 @@ def _bounds(figures: CompleteFigures) -> dict[str, float]:
         if timesteps is None and name == "worst_case" and name not in figures.reasons:
             found[name] = worst_case_bound(figures.horizon, figures.num_actions)  # finite, but too long for JSON
     return found
+
+
+def _random_play(figures: CompleteFigures) -> float | None:
+    """What random play needs to pass PPO's rule, in timesteps; where the mean length is not known, at most."""
+    if figures.optimal_return_probability is None:
+        return None
+    probability = min(1.0, max(0.0, figures.optimal_return_probability))
+    length = min(figures.horizon, max(1.0, figures.exploration_length or figures.horizon))
+    return RandomPlay(probability, length).steps_needed(TRAINING_WINDOW)
 
 
 def _simple_horizon(figures: CompleteFigures) -> float:

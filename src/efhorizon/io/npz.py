@@ -22,6 +22,7 @@ _BLOCK_BYTES = 1 << 24
 _ENDING = ".npy"
 _ENCRYPTED = 1  # a flag of zip
 # What zipfile and zlib raise for archives that are damaged, encrypted, or compressed in a way that they do not know.
+_MAX_NAME = 200
 UNREADABLE = (
     *(OSError, ValueError, KeyError, EOFError, RuntimeError, OverflowError),
     *(zipfile.BadZipFile, zlib.error, struct.error),
@@ -40,6 +41,8 @@ def member_names(archive: zipfile.ZipFile) -> list[str]:
     names = [info.filename for info in archive.infolist()]
     if len(names) != len(set(names)):
         raise InvalidTableError("two members of the archive have the same name")
+    if max(map(len, names), default=0) > _MAX_NAME:
+        raise InvalidTableError(f"a member of the archive has a name of more than {_MAX_NAME} characters")
     return [name.removesuffix(_ENDING) for name in names if name.endswith(_ENDING)]
 
 

@@ -27,6 +27,7 @@ class OccupancyMinima:
     """
 
     num_states: int  # that can be reached before the horizon
+    length: float  # of an episode, on average: sum_t sum_s mu_t(s)
     state: float  # min_s max_t mu_t(s)
     state_sum: float  # min_s sum_t mu_t(s)
     state_action: float  # min_(s, a) max_t mu_t(s, a)
@@ -73,6 +74,7 @@ def occupancy_minima(timeline: Timeline, policy: ArrayLike | ExplorationPolicy |
     rarest, rarest_sum = int(pair_largest.argmin()), int(pair_total.argmin())
     return OccupancyMinima(
         num_states=int(met.sum()),
+        length=float(measure.sum()),
         state=float(largest.min()),
         state_sum=float(total.min()),
         state_action=float(pair_largest[rarest]),

@@ -109,6 +109,7 @@ class CompleteFigures(Record, frozen=True, kw_only=True):
     exploration_return: Number | None = None
     worst_return: Number | None = None
     optimal_return_probability: Number | None = None
+    exploration_length: Number | UnsetType | None = UNSET  # timesteps of an exploring episode, on average
     min_k: Positive | None = None
     epw: Positive | None = None
     min_state_occupancy: Number | None = None
@@ -340,7 +341,9 @@ def analysis_of(content: dict[str, Any], where: str) -> AnyAnalysis:
     if content.get("format") != FORMAT:
         raise StoreError(f"{where}: not an analysis")
     if content.get("format_version") != FORMAT_VERSION:
-        raise StoreError(f"{where}: made by another version of efhorizon (format {content.get('format_version')!r})")
+        raise StoreError(
+            f"{where}: made by another version of efhorizon (format {str(content.get('format_version'))[:40]})"
+        )
     figures = content.get("analysis")
     if isinstance(figures, dict) and figures.get("complete") is False:
         return record_of(content, AnalysisRecord[UnfinishedFigures], where)

@@ -32,11 +32,12 @@ _MOST_ROWS = 256  # unpacked at a time, fewer if they are large
 _CHECKSUM = b"efhorizon.checksum"  # in the metadata of a file
 _KNOWN_METADATA = frozenset({_CHECKSUM, b"ARROW:schema", b"pandas"})
 _NAME, _ANALYSIS = "mdp_name", "analysis_json"
-_TEXT_COLUMNS = frozenset({_NAME, "origin", "type", "base_mdp_name", "game", "effective_horizon_kind"})
+_TEXT_COLUMNS = frozenset({_NAME, "origin", "type", "base_mdp_name", "family", "game", "effective_horizon_kind"})
 _COUNT_COLUMNS = frozenset({"horizon", "num_actions", "num_states_consolidated", "k_min", "epw"})
 _JSON_FIELDS = ("hyperparameters", "protocol", "provenance")
 _CURVE = ("curve_step", "curve_return", "curve_training_return", "curve_low", "curve_high")
-_OTHER = "other"  # empty; older versions put fields there that they did not know
+_OTHER = "other"  # JSON of the fields that only some rows have
+_OTHER_FIELDS = ("trained", "random_play_steps")
 
 _Cells = dict[str, Any]  # one row of a Parquet file by column
 
@@ -117,8 +118,10 @@ def _run_schema() -> Any:
 def _run_cells(row: Row) -> _Cells:
     cells = plain(row)
     curve = cells.pop("learning_curve")
+    other = {name: cells.pop(name) for name in _OTHER_FIELDS if name in cells}
     # in their own order, so that a row that is taken over from an export is the same to the byte
-    return cells | {name: json.dumps(cells[name]) for name in _JSON_FIELDS} | _curve_cells(curve)
+    cells |= {name: json.dumps(cells[name]) for name in _JSON_FIELDS} | _curve_cells(curve)
+    return cells | {_OTHER: json.dumps(other)} if other else cells
 
 
 def _curve_cells(curve: Sequence[Sequence[float | None]]) -> dict[str, list[float | None]]:

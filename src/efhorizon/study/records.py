@@ -90,10 +90,13 @@ class Row(Record, frozen=True):
     hyperparameters: Settings
     protocol: RunProtocol
     provenance: RunProvenance
+    # PPO and DQN: whether the run ended after the first gradient step, and what random play needs by the same rule
+    trained: bool | UnsetType = UNSET
+    random_play_steps: Number | UnsetType | None = UNSET  # None: more than can be waited for
 
     def __post_init__(self) -> None:
-        if not _is_curve(self.learning_curve):
-            raise ValueError("the points of the learning curve must each be a timestep and two, or three, numbers")
+        if not _is_curve(self.learning_curve, 4 if self.algorithm == "gorp" else 3):
+            raise ValueError("the points of the learning curve must each be a timestep and two numbers (GORP: three)")
         if not is_shallow(self.hyperparameters):
             raise ValueError("hyperparameters: nested too deeply")
 
@@ -103,13 +106,12 @@ class Row(Record, frozen=True):
         return float(self.protocol.max_steps)
 
 
-def _is_curve(points: list[tuple[Number | None, ...]]) -> bool:
+def _is_curve(points: list[tuple[Number | None, ...]], length: int) -> bool:
     """Whole timesteps, then numbers. The mean return of training episodes, last of three, may be missing."""
-    lengths = set(map(len, points))
-    if not points or lengths not in ({3}, {4}):
+    if not points or set(map(len, points)) != {length}:
         return not points
     steps, returns, *others = zip(*points, strict=True)
-    required = returns if lengths == {3} else (*returns, *others[0], *others[1])
+    required = returns if length == 3 else (*returns, *others[0], *others[1])
     return set(map(type, steps)) == {int} and None not in required
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import time
 from collections.abc import Callable
@@ -9,12 +10,14 @@ from datetime import UTC, datetime
 from importlib import metadata
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from efhorizon._version import __version__
 from efhorizon.agents.deep.observations import ObservedTable, observed_table
 from efhorizon.agents.deep.pretrained import check_parameters
 from efhorizon.agents.deep.protocol import RunRecord, RunResult
+from efhorizon.agents.deep.random_play import random_play
 from efhorizon.agents.tabular.gorp import timesteps_of
 from efhorizon.agents.tabular.gorp_search import gorp_sample_complexity, learning_curve
 from efhorizon.mdp import TabularMDP
@@ -43,10 +46,13 @@ def run_task(
     """Make the rows of a task that are missing and that no other sweep is making; returns those left to others."""
     keys = [task.key(seed) for seed in task.seeds]
     with results.claimed(keys) as ours:
+        luck = _luck(task) if ours else None
 
         def append(result: RunResult, optimal_return: float) -> None:
             key = next(key for key in ours if key.seed == result.seed)
             row = _row(task, key, result, optimal_return)
+            if task.algorithm != "gorp":
+                row = replace(row, trained=result.steps > task.settings().first_update, random_play_steps=luck)
             results.append(key, row)
             if on_row is not None:
                 on_row(row)
@@ -162,6 +168,15 @@ def _row(task: RunTask, key: RunKey, result: RunResult, optimal_return: float) -
             machine=platform.machine(),
         ),
     )
+
+
+def _luck(task: RunTask) -> float | None:
+    """What random play needs by the same rule, in timesteps; None where that is infinite."""
+    window = task.protocol().window
+    if window is None:
+        return None
+    steps = random_play(task.mdp, task.start.exploration_policy).steps_needed(window)
+    return round(steps, 1) if math.isfinite(steps) else None
 
 
 _observed_tables: dict[int, tuple[TabularMDP, ObservedTable]] = {}

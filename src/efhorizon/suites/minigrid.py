@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -86,6 +87,9 @@ GRIDWORLDS = MappingProxyType(
     }
 )
 
+_FAMILY = re.compile(r"MiniGrid-[A-Za-z]+?(?=S\d|\d|-)")  # MiniGrid-DoorKey of MiniGrid-DoorKey-5x5-v0
+_CROSSING = ("MiniGrid-LavaCrossing", "MiniGrid-SimpleCrossing")  # made by one class
+
 
 class MiniGrid(Suite):
     """Gridworlds with the layout of seed 0."""
@@ -124,6 +128,12 @@ class MiniGrid(Suite):
 
     def drawn(self, screen: Screen) -> Screen:
         return picture_of_screen(screen)
+
+    def family(self, game: str) -> str:
+        """What one class of MiniGrid makes, in all its sizes: DoorKey, Empty, ..."""
+        found = _FAMILY.match(game)
+        name = found[0] if found else game
+        return "MiniGrid-Crossing" if name in _CROSSING else name
 
     def action_names(self, game: str) -> Sequence[str]:
         return ACTION_NAMES

@@ -121,6 +121,10 @@ class Suite:
         """What the first actions of a game are called; others are shown by their number."""
         return ()
 
+    def family(self, game: str) -> str:
+        """Which games resemble each other, whatever their size, level or horizon: evaluation draws whole families."""
+        return game
+
     # --- for agents
 
     frame_stack: int = 1  # observations that an agent sees at once, the last ones

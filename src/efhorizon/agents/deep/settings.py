@@ -29,6 +29,11 @@ class PPOSettings:
         """Timesteps of one rollout."""
         return self.num_envs * self.rollout_length
 
+    @property
+    def first_update(self) -> int:
+        """Timesteps before the first gradient step: what happens up to then is the untrained network's doing."""
+        return self.samples
+
 
 @dataclass(frozen=True)
 class DQNSettings:
@@ -45,6 +50,11 @@ class DQNSettings:
     train_every: int = 4  # timesteps between gradient steps; learning starts with the first four
     max_gradient_norm: float = 10.0
     adam_epsilon: float = 1e-8  # torch's default
+
+    @property
+    def first_update(self) -> int:
+        """Timesteps before the first gradient step."""
+        return self.train_every
 
     def keeps_values(self, num_observations: int) -> bool:
         """Whether keeping all target values is cheaper than computing those of the minibatches until the next copy."""

@@ -18,6 +18,7 @@ from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
 from efhorizon.evaluation.metrics import METRICS, Metric
 from efhorizon.evaluation.records import DEEP_RL, is_main
 from efhorizon.evaluation.resampling import Estimate
+from efhorizon.evaluation.rules import Rule, under
 from efhorizon.evaluation.solvability import MinKDistribution
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render import numbers
@@ -83,10 +84,14 @@ class ScatterFigure:
 
 
 def front_page(
-    entries: Sequence[MdpEntry], tables: Tables, titles: Mapping[str, str], notes: Sequence[str]
+    entries: Sequence[MdpEntry],
+    tables: Tables,
+    by_papers_rule: Tables,
+    titles: Mapping[str, str],
+    notes: Sequence[str],
 ) -> dict[str, Any]:
     """What the template needs."""
-    lines = metric_lines(tables.bounds)
+    both = [_rule_tables(each) for each in (tables, by_papers_rule)]
     return {
         "num_mdps": len(entries),
         "suites": _suite_counts(entries),
@@ -96,21 +101,51 @@ def front_page(
             (table.algorithm, ALGORITHM_TITLES[table.algorithm]) for table in tables.bounds if table.num_mdps
         ],
         "metrics": [(metric.name, METRIC_TITLES.get(metric.name, metric.title)) for metric in METRICS],
-        "metric_lines": lines,
-        "reasons": sorted({cell.reason for line in lines for group in line.groups for cell in group if cell.reason}),
+        "headline": both[0],
+        "by_papers_rule": both[1],
         "tests": paired_tests(tables.bounds, titles),
         "leave_one_out": leave_one_out(tables.bounds),
-        "scatters": scatters(entries, tables.bounds, titles),
+        "scatters": scatters(_counted(entries, tables.rule), tables.bounds, titles),
         "min_k_chart": _min_k_chart(tables.min_k),
         "min_k": tables.min_k[0] if tables.min_k else None,
-        "solvability": next((table for table in tables.solvability if any(cell.count for cell in table.cells)), None),
-        "shaping": change_lines(tables.shaping),
-        "exploration": change_lines(tables.exploration),
         "num_resamples": tables.num_resamples,
         "level": numbers.percent(tables.level),
         "notes": list(dict.fromkeys([*tables.notes, *notes])),
         "published": published,
     }
+
+
+def _rule_tables(tables: Tables) -> dict[str, Any]:
+    """Tables 1 to 3 by one rule."""
+    lines = metric_lines(tables.bounds)
+    return {
+        "metric_lines": lines,
+        "leaders": [line for table in tables.bounds for line in _leaders(table)],
+        "reasons": sorted({cell.reason for line in lines for group in line.groups for cell in group if cell.reason}),
+        "solvability": next((table for table in tables.solvability if any(cell.count for cell in table.cells)), None),
+        "shaping": change_lines(tables.shaping),
+        "exploration": change_lines(tables.exploration),
+        "facts": facts(tables),
+    }
+
+
+def _leaders(table: BoundTable) -> list[tuple[str, str, str, str]]:
+    """Algorithm, metric, best bound, and those tied with it."""
+    titles = {row.name: short_title(row.title) for row in table.rows if row.kind == "bound"}
+    lines = []
+    for metric in METRICS:
+        if leaders := table.leaders[metric.name]:
+            best, *tied = (titles[name] for name in leaders)
+            others = ", ".join(tied) or "none: it is significantly better than every other bound"
+            lines.append((ALGORITHM_TITLES[table.algorithm], metric.title, best, others))
+    return lines
+
+
+def _counted(entries: Sequence[MdpEntry], rule: Rule) -> list[MdpEntry]:
+    """The MDPs with the sample complexities that count by the rule."""
+    return [
+        entry if entry.summary is None else replace(entry, summary=under(rule, [entry.summary])[0]) for entry in entries
+    ]
 
 
 def facts(tables: Tables) -> list[Fact]:
@@ -140,7 +175,6 @@ def facts(tables: Tables) -> list[Fact]:
 def metric_lines(tables: Sequence[BoundTable]) -> list[MetricLine]:
     """Table 2: predictors down, algorithms and metrics across."""
     used = [table for table in tables if table.num_mdps]
-    best = {(table.algorithm, metric.name): _best(table, metric) for table in used for metric in METRICS}
     rows = [{_key(row): row for row in table.rows} for table in used]
     keys = dict.fromkeys(key for of_table in rows for key in of_table)
     lines = []
@@ -148,7 +182,7 @@ def metric_lines(tables: Sequence[BoundTable]) -> list[MetricLine]:
         found = [of_table.get(key) for of_table in rows]
         row = next(row for row in found if row is not None)
         groups = tuple(
-            tuple(_cell(each, metric, best[table.algorithm, metric.name]) for metric in METRICS)
+            tuple(_cell(each, metric, table.leaders[metric.name]) for metric in METRICS)
             for each, table in zip(found, used, strict=True)
         )
         title, _, source = row.title.partition(" (")
@@ -169,13 +203,14 @@ def paired_tests(tables: Sequence[BoundTable], titles: Mapping[str, str]) -> lis
             rival = short_title(of_rows.get(test.second) or titles.get(test.second, test.second))
             interval = "" if test.low is None else f"{numbers.decimal(test.low)} to {numbers.decimal(test.high)}"
             difference = ("+" if test.difference > 0 else "") + numbers.decimal(test.difference)
-            p_value = numbers.MISSING if test.p_value_holm is None else numbers.significant(test.p_value_holm, 2)
+            adjusted = (test.p_value_holm, test.p_value_all)
+            p_value = ", ".join(numbers.MISSING if each is None else numbers.significant(each, 2) for each in adjusted)
             lines.append((ALGORITHM_TITLES[table.algorithm], rival, shown[test.metric], difference, interval, p_value))
     return lines
 
 
 def leave_one_out(tables: Sequence[BoundTable]) -> list[tuple[str, str, str, str]]:
-    """Algorithm, predictor, accuracy on games left out, range of the correlation without one game."""
+    """Algorithm, predictor, accuracy on families left out, range of the correlation without one family."""
     lines = []
     for table in tables:
         for row in table.rows:
@@ -238,13 +273,11 @@ def _key(row: BoundRow) -> tuple[str, str]:
     return row.kind, row.name
 
 
-def _cell(row: BoundRow | None, metric: Metric, best: float | None) -> MetricCell:
+def _cell(row: BoundRow | None, metric: Metric, leaders: Sequence[str]) -> MetricCell:
     if row is None:
         return _estimate_cell(None, metric.name, None)
-    estimate = row.metrics[metric.name]
-    cell = _estimate_cell(estimate, metric.name, row.published)
-    is_best = row.kind == "bound" and estimate.value is not None and estimate.value == best
-    return replace(cell, is_best=is_best)
+    cell = _estimate_cell(row.metrics[metric.name], metric.name, row.published)
+    return replace(cell, is_best=row.kind == "bound" and tuple(leaders) == (row.name,))
 
 
 def _estimate_cell(estimate: Estimate | None, metric: str, paper: Mapping[str, float] | None) -> MetricCell:
@@ -260,13 +293,6 @@ def _estimate_cell(estimate: Estimate | None, metric: str, paper: Mapping[str, f
     between = " to " if is_negative else numbers.MISSING  # a dash before a minus is hard to read
     interval = None if estimate.low is None else f"{shown(estimate.low)}{between}{shown(estimate.high)}"
     return MetricCell(shown(estimate.value), interval, of_paper, estimate.reason, False)
-
-
-def _best(table: BoundTable, metric: Metric) -> float | None:
-    """The best value of any bound; baselines are not bounds."""
-    estimates = [row.metrics[metric.name].value for row in table.rows if row.kind == "bound"]
-    known = [value for value in estimates if value is not None]
-    return (max if metric.higher_is_better else min)(known) if known else None
 
 
 def _metrics_texts(row: BoundRow) -> tuple[str, str]:

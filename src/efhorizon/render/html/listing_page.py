@@ -71,7 +71,7 @@ def listing_page(entries: Sequence[MdpEntry]) -> dict[str, Any]:
 def _row(entry: MdpEntry) -> ListRow:
     summary, analysis = entry.summary, entry.analysis
     min_k = summary.k_min if summary is not None else None
-    game = (summary.game if summary is not None else analysis.game if analysis is not None else "") or ""
+    game = (summary.family if summary is not None else analysis.game if analysis is not None else "") or ""
     return ListRow(
         name=entry.name,
         link=page_link(entry.name),

@@ -16,7 +16,7 @@ from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.evaluation import summary_csv
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
 from efhorizon.evaluation.source import StudyData, study_data, write_export
-from efhorizon.evaluation.tables import Tables, all_tables
+from efhorizon.evaluation.tables import Tables, tables_by_rule
 from efhorizon.io.checksums import LIST, write_listed
 from efhorizon.io.files import written_aside
 from efhorizon.render.charts.svg import printable, standalone
@@ -58,12 +58,12 @@ def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPL
     environment = _environment()
     data = study_data(study)
     entries = study_entries(data)
-    tables = all_tables(data, num_resamples=num_resamples)
+    tables, by_papers_rule = tables_by_rule(data, num_resamples=num_resamples)
     with written_aside(out) as folder:
         folder.mkdir()
         site = _Site(folder, environment, [(entry.name, page_link(entry.name)) for entry in entries])
         notes = _write_mdp_pages(site, data, entries) + _write_downloads(folder / DOWNLOADS, data)
-        _write_top_pages(site, data, entries, tables, notes)
+        _write_top_pages(site, data, entries, tables, by_papers_rule, notes)
         write_marker(folder)
         written = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in written)
@@ -155,9 +155,14 @@ def _write_downloads(folder: Path, data: StudyData) -> list[str]:
 
 
 def _write_top_pages(
-    site: _Site, data: StudyData, entries: Sequence[MdpEntry], tables: Tables, notes: Sequence[str]
+    site: _Site,
+    data: StudyData,
+    entries: Sequence[MdpEntry],
+    tables: Tables,
+    by_papers_rule: Tables,
+    notes: Sequence[str],
 ) -> None:
-    front = front_page(entries, tables, data.titles, notes)
+    front = front_page(entries, tables, by_papers_rule, data.titles, notes)
     site.write("index.html", "index.html", front)
     site.write("mdps.html", "mdps.html", listing_page(entries))
     figures = {f"figures/{slug(each.bound)}-{each.algorithm}.svg": each.plain for each in front["scatters"]}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from efhorizon.evaluation.by_suite import run_counts, suite_bounds
+from efhorizon.evaluation.rules import under
 from efhorizon.evaluation.source import StudyData
 from efhorizon.evaluation.tables import Tables
 from efhorizon.io.files import written_aside
@@ -18,13 +19,16 @@ from efhorizon.render.markdown.text import picture
 TABLES, LISTS = "tables.md", "lists.md"
 
 
-def publication(data: StudyData, tables: Tables) -> dict[str, str]:
-    """The content of every file by its name; `tables` are `all_tables` of the data."""
-    figures = study_figures(data.summaries, tables, data.titles)
+def publication(data: StudyData, tables: Tables, by_papers_rule: Tables) -> dict[str, str]:
+    """The content of every file by its name; `tables` are `all_tables` of the data, by either rule."""
+    counted = under(tables.rule, data.summaries)
+    figures = study_figures(counted, tables, data.titles)
     study = Study(
-        summaries=data.summaries,
+        summaries=counted,
+        all_summaries=data.summaries,
         tables=tables,
-        suites=suite_bounds(data, num_resamples=tables.num_resamples, seed=tables.seed),
+        by_papers_rule=by_papers_rule,
+        suites=suite_bounds(counted, data.titles, num_resamples=tables.num_resamples, seed=tables.seed),
         runs=run_counts(data),
         pictures=_pictures(figures),
     )

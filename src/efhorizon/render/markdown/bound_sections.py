@@ -1,12 +1,11 @@
-"""The sections on Table 2: its numbers, the paired comparisons, concordance, and leaving games out."""
+"""The sections on Table 2: its numbers, the paired comparisons, and leaving families out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
-from efhorizon.evaluation import published
-from efhorizon.evaluation.bound_table import BoundRow, BoundTable
+from efhorizon.evaluation.bound_table import SIGNIFICANT, BoundRow, BoundTable
 from efhorizon.evaluation.changes import ChangeRow
 from efhorizon.evaluation.formulas import COVERING_LENGTH, EFFECTIVE_HORIZON, EPW, SIMPLE_HORIZON, UCB, WORST_CASE
 from efhorizon.evaluation.metrics import CONCORDANCE, CORRELATION, MEDIAN_RATIO, METRICS, Metric
@@ -22,16 +21,12 @@ from efhorizon.render.markdown.text import (
     interval,
     metric_text,
     number,
-    same,
     table,
     unbroken,
 )
 
-SIGNIFICANT = 0.05
 _ORDER = (WORST_CASE, COVERING_LENGTH, EPW, UCB, EFFECTIVE_HORIZON, SIMPLE_HORIZON)  # the paper's, then ours
-_OTHER_TITLE = "the other deep RL algorithm, empirical"
 _Row = TypeVar("_Row", BoundRow, ChangeRow)
-_TABLE_2 = tuple(metric for metric in METRICS if metric is not CONCORDANCE)
 
 
 def metric_title(metric: Metric) -> str:
@@ -55,27 +50,30 @@ def ordered_rows(rows: Sequence[_Row]) -> list[_Row]:
 
 
 def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:
-    """Table 2's half for one algorithm; the best bound of each metric is bold."""
+    """Table 2's half for one algorithm; a bound that is significantly better than all others is bold."""
     name = ALGORITHM_TITLES[found.algorithm]
     if not found.num_mdps:
         return blocks(f"### {title}", f"{name} was not run.")
     notes = Footnotes()
-    header = ["", *(cell for metric in _TABLE_2 for cell in (metric_title(metric), "paper"))]
-    best = {metric.name: _best(found, metric) for metric in _TABLE_2}
+    header = ["", *(cell for metric in METRICS for cell in _columns(metric))]
     rows = []
     for row in ordered_rows(found.rows):
-        rows.append([_row_title(row, found), *_cells(row, row.metrics, best if row.kind == "bound" else {}, notes)])
+        rows.append([_row_title(row, found), *_cells(row, row.metrics, _won(found, row), notes)])
         if row.finite_only is not None:
-            rows.append([f"&emsp;without its {row.num_infinite} infinite", *_cells(row, row.finite_only, {}, notes)])
-    games = "1 game" if found.num_games == 1 else f"{found.num_games} games"
+            rows.append([f"&emsp;without its {row.num_infinite} infinite", *_cells(row, row.finite_only, (), notes)])
+    families = "1 family" if found.num_families == 1 else f"{found.num_families} families"
     return blocks(
         f"### {title}",
-        f"{name} solved {found.num_solved} of {found.num_mdps} MDPs ({games}). Always predicting the more frequent "
-        f"outcome has an accuracy of {number(found.majority)}.",
+        f"{name} solved {found.num_solved} of {found.num_mdps} MDPs ({families})." + _majority(found),
         table(header, rows),
         notes.text(),
+        _leaders(found),
         pictures,
     )
+
+
+def _columns(metric: Metric) -> tuple[str, ...]:
+    return (metric_title(metric),) if metric is CONCORDANCE else (metric_title(metric), "paper")
 
 
 def tests_section(found: BoundTable, *, title: str) -> str:
@@ -92,38 +90,11 @@ def tests_section(found: BoundTable, *, title: str) -> str:
     return blocks(f"### {title}", table(["", *map(metric_title, METRICS)], rows), notes.text())
 
 
-def concordance_section(tables: Sequence[BoundTable]) -> str:
-    """Both algorithms side by side."""
-    used = [each for each in tables if each.num_mdps]
-    if not used:
-        return "Neither PPO nor DQN was run."
-    notes = Footnotes()
-    found = [{(row.kind, row.name): row for row in ordered_rows(each.rows)} for each in used]
-    titles = {key: _bold_reference(row) for of_table in found for key, row in of_table.items()}
-    best = [_best(each, CONCORDANCE) for each in used]
-    rows = []
-    for key in sorted(titles, key=lambda key: (0, *bound_order(key[1])) if key[0] == "bound" else (1, 0, "")):
-        cells = []
-        for each, of_table, highest in zip(used, found, best, strict=True):
-            if key not in of_table:
-                cells.append(notes.missing("no such prediction"))
-                continue
-            estimate = of_table[key].metrics[CONCORDANCE.name]
-            is_best = key[0] == "bound" and same(estimate.value, highest)
-            cell = estimate_text(estimate, CONCORDANCE, notes, is_bold=is_best)
-            fewer = estimate.num_mdps < each.num_mdps and estimate.value is not None
-            cells.append(f"{cell} ({estimate.num_mdps} MDPs)" if fewer else cell)
-        title = _OTHER_TITLE if key[1] == published.OTHER_ALGORITHM else titles[key]
-        rows.append([title, *cells])
-    header = ["", *(f"{ALGORITHM_TITLES[each.algorithm]}, {each.num_mdps} MDPs" for each in used)]
-    return blocks(table(header, rows), notes.text())
-
-
 def leave_one_out_section(found: BoundTable) -> str:
-    """For one algorithm: every game is left out once."""
+    """For one algorithm: every family is left out once."""
     name = ALGORITHM_TITLES[found.algorithm]
-    if found.num_games < 2:
-        return blocks(f"### {name}", "Fewer than two games were run, so none can be left out.")
+    if found.num_families < 2:
+        return blocks(f"### {name}", "Fewer than two families were run, so none can be left out.")
     notes = Footnotes()
     rows = []
     for row in ordered_rows(found.rows):
@@ -138,10 +109,10 @@ def leave_one_out_section(found: BoundTable) -> str:
                 _without(left.correlation_high, left.correlation_high_without, left.correlation_reason, notes),
             ]
         )
-    header = ["", "accuracy on games left out", "accuracy in sample", "lowest Spearman", "highest Spearman"]
+    header = ["", "accuracy on families left out", "accuracy in sample", "lowest Spearman", "highest Spearman"]
     return blocks(
-        f"### {name}, {found.num_games} games",
-        f"Always predicting the more frequent outcome has an accuracy of {number(found.majority)}.",
+        f"### {name}, {found.num_families} families",
+        _majority(found).strip(),
         table(header, rows),
         notes.text(),
     )
@@ -158,38 +129,58 @@ def _bold_reference(row: BoundRow) -> str:
     return f"**{title}**" if row.kind == "bound" and row.name == EFFECTIVE_HORIZON else title
 
 
-def _cells(
-    row: BoundRow, estimates: Mapping[str, Estimate], best: Mapping[str, float | None], notes: Footnotes
-) -> list[str]:
-    """Ours and the paper's, metric by metric; the best is bold."""
+def _cells(row: BoundRow, estimates: Mapping[str, Estimate], won: Collection[str], notes: Footnotes) -> list[str]:
+    """Ours and the paper's, metric by metric; what is significantly better than everything else is bold."""
     cells = []
-    for metric in _TABLE_2:
-        estimate = estimates[metric.name]
-        is_best = same(estimate.value, best.get(metric.name))
-        cells += [estimate_text(estimate, metric, notes, is_bold=is_best), of_paper(row.published, metric, notes)]
+    for metric in METRICS:
+        cells.append(estimate_text(estimates[metric.name], metric, notes, is_bold=metric.name in won))
+        if metric is not CONCORDANCE:
+            cells.append(of_paper(row.published, metric, notes))
     return cells
 
 
-def _best(found: BoundTable, metric: Metric) -> float | None:
-    """The best value of any bound; baselines are not bounds."""
-    values = [row.metrics[metric.name].value for row in found.rows if row.kind == "bound"]
-    known = [value for value in values if value is not None]
-    return (max if metric.higher_is_better else min)(known) if known else None
+def _won(found: BoundTable, row: BoundRow) -> set[str]:
+    """The metrics in which a bound is significantly better than every other one."""
+    return {name for name, leaders in found.leaders.items() if row.kind == "bound" and leaders == (row.name,)}
+
+
+def _leaders(found: BoundTable) -> str:
+    """Which bounds are best in each metric, and whether that is more than chance."""
+    titles = {row.name: escaped(row.title.partition(" (")[0]) for row in found.rows if row.kind == "bound"}
+    lines = []
+    for metric in METRICS:
+        leaders = found.leaders[metric.name]
+        if leaders:
+            best, *tied = (titles[name] for name in leaders)
+            others = f"tied with {_listed(tied)}" if tied else "significantly better than every other bound"
+            lines.append(f"- {metric_title(metric)}: {best}, {others}")
+    return blocks("Best, and what is not significantly worse:", "\n".join(lines)) if lines else ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _majority(found: BoundTable) -> str:
+    if found.majority is None:
+        return ""
+    return f" Always predicting the more frequent outcome has an accuracy of {number(found.majority)}."
 
 
 def _test(test: PairedTest, metric: Metric, notes: Footnotes) -> str:
-    """+0.21 [+0.05, +0.40] p = 0.012: bold if it is significant."""
+    """+0.21 [+0.05, +0.40] p = 0.012, 0.31: bold if it is significant even among all tests."""
     if test.difference is None:
         return notes.missing(test.reason)
     shown = factor if metric is MEDIAN_RATIO else difference
     text = shown(test.difference)
-    if test.low is None or test.high is None or test.p_value_holm is None:
+    if test.low is None or test.high is None or test.p_value_holm is None or test.p_value_all is None:
         return text + notes.mark(f"no interval: {test.reason}")
-    text = f"**{text}**" if test.p_value_holm < SIGNIFICANT else text
-    return f"{text} {interval(shown(test.low), shown(test.high))} {unbroken(f'p = {test.p_value_holm:.3f}')}"
+    text = f"**{text}**" if test.p_value_all < SIGNIFICANT else text
+    p_values = unbroken(f"p = {test.p_value_holm:.3f}, {test.p_value_all:.3f}")
+    return f"{text} {interval(shown(test.low), shown(test.high))} {p_values}"
 
 
-def _without(value: float | None, game: str | None, reason: str | None, notes: Footnotes) -> str:
+def _without(value: float | None, family: str | None, reason: str | None, notes: Footnotes) -> str:
     if value is None:
         return notes.missing(reason)
-    return f"{number(value)} without {escaped(game)}" if game is not None else number(value)
+    return f"{number(value)} without {escaped(family)}" if family is not None else number(value)

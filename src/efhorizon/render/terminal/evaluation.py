@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from efhorizon.evaluation.bound_table import BoundTable
+from efhorizon.evaluation.bound_table import SIGNIFICANT, BoundTable
 from efhorizon.evaluation.changes import ChangeTable
 from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO, METRICS, Metric
 from efhorizon.evaluation.resampling import Estimate, PairedTest
+from efhorizon.evaluation.rules import RULE_TITLES
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render import numbers
@@ -15,17 +16,36 @@ from efhorizon.render.numbers import MISSING, counted, decimal
 from efhorizon.render.terminal.layout import Parts, heading, literal, table
 
 _MAX_LISTED = 60  # MDPs; longer lists are for programs
-_SIGNIFICANT = 0.05
+_WHY = (
+    "The paper's rule on training episodes is passed by random play where optimal episodes are frequent; such runs say "
+    "nothing about learning."
+)
 
 
-def evaluation(tables: Tables) -> Parts:
+def evaluation(tables: Tables, by_papers_rule: Tables) -> Parts:
     """Everything, one table after the other; tables without rows are left out."""
     yield from _counts(tables)
+    yield f"Counted: {RULE_TITLES[tables.rule]}. {_WHY}"
     for bounds in tables.bounds:
         if bounds.rows:
             yield from _bounds(bounds)
             yield from _tests(bounds)
             yield from _leave_one_out(bounds)
+    yield from _solvabilities_and_changes(tables)
+    if any(bounds.rows for bounds in by_papers_rule.bounds):
+        yield from heading("The same by the paper's rule, with untrained networks and what random play solves")
+        yield from _counts(by_papers_rule)
+        for bounds in by_papers_rule.bounds:
+            if bounds.rows:
+                yield from _bounds(bounds)
+        yield from _solvabilities_and_changes(by_papers_rule)
+    yield from _lists(tables)
+    if tables.notes:
+        yield from heading("Notes")
+        yield from (f"- {literal(note)}" for note in tables.notes)
+
+
+def _solvabilities_and_changes(tables: Tables) -> Parts:
     for solvability, distribution in zip(tables.solvability, tables.min_k, strict=True):
         if any(cell.count for cell in solvability.cells):
             yield from _solvability(solvability, distribution)
@@ -33,10 +53,6 @@ def evaluation(tables: Tables) -> Parts:
         for change in changes:
             if change.num_pairs:
                 yield from _changes(f"Table {title}", change)
-    yield from _lists(tables)
-    if tables.notes:
-        yield from heading("Notes")
-        yield from (f"- {literal(note)}" for note in tables.notes)
 
 
 def _counts(tables: Tables) -> Parts:
@@ -49,7 +65,7 @@ def _counts(tables: Tables) -> Parts:
     either = f"{counts.num_solved_by_either} (paper: {counts.published_num_solved_by_either})"
     yield f"{counted(counts.num_mdps, 'MDP')}; {solved}; at least one of them {either}"
     yield (
-        f"Intervals: {numbers.percent(tables.level)}, {tables.num_resamples:,} bootstrap resamples of games, "
+        f"Intervals: {numbers.percent(tables.level)}, {tables.num_resamples:,} bootstrap resamples of families, "
         f"seed {tables.seed}. In parentheses: the paper's number."
     )
 
@@ -62,7 +78,7 @@ def _bounds(bounds: BoundTable) -> Parts:
     )
     yield from heading(
         f"Table 2, {bounds.algorithm.upper()}: {bounds.num_solved} of {bounds.num_mdps} MDPs solved, "
-        f"{counted(bounds.num_games, 'game')}{majority}"
+        f"{counted(bounds.num_families, 'family', 'families')}{majority}"
     )
     shown = table("", *(metric.title for metric in METRICS))
     reasons: dict[str, None] = {}
@@ -73,6 +89,12 @@ def _bounds(bounds: BoundTable) -> Parts:
             shown.add_row(f"  without its {row.num_infinite} infinite", *finite)
     yield shown
     yield from (f"  {literal(reason)}" for reason in reasons)
+    titles = {row.name: row.title.partition(" (")[0] for row in bounds.rows}
+    for metric in METRICS:
+        if leaders := bounds.leaders[metric.name]:
+            best, *tied = (literal(titles[name]) for name in leaders)
+            others = f"tied with {', '.join(tied)}" if tied else "significantly better than every other bound"
+            yield f"  best {metric.title}: {best}, {others}"
 
 
 def _tests(bounds: BoundTable) -> Parts:
@@ -81,7 +103,7 @@ def _tests(bounds: BoundTable) -> Parts:
     title = {row.name: row.title for row in bounds.rows}
     yield from heading(
         f"{bounds.algorithm.upper()}: {title[bounds.tests[0].first]} against each other row: difference of each "
-        f"metric, p-value adjusted by Holm (* below {_SIGNIFICANT})"
+        f"metric, p-value adjusted by Holm over the rows, then over all metrics and algorithms (* below {SIGNIFICANT})"
     )
     by_name = {(test.second, test.metric): test for test in bounds.tests}
     shown = table("", *(metric.title for metric in METRICS))
@@ -91,10 +113,12 @@ def _tests(bounds: BoundTable) -> Parts:
 
 
 def _leave_one_out(bounds: BoundTable) -> Parts:
-    if bounds.num_games < 2:
+    if bounds.num_families < 2:
         return
-    yield from heading(f"{bounds.algorithm.upper()}, leaving one of {counted(bounds.num_games, 'game')} out")
-    shown = table("", "accuracy, threshold from other games", "accuracy in sample", "least correlation", "largest")
+    yield from heading(
+        f"{bounds.algorithm.upper()}, leaving one of {counted(bounds.num_families, 'family', 'families')} out"
+    )
+    shown = table("", "accuracy, threshold from other families", "accuracy in sample", "least correlation", "largest")
     for row in bounds.rows:
         left = row.leave_one_out
         shown.add_row(
@@ -121,7 +145,11 @@ def _solvability(solvability: SolvabilityTable, distribution: MinKDistribution) 
     yield shown
     paper = "" if solvability.published_agreement is None else f" ({solvability.published_agreement:.2f})"
     left_out = f"; {solvability.num_left_out} MDPs not counted" if solvability.num_left_out else ""
-    yield f"  fraction of MDPs on which the two agree: {decimal(solvability.agreement)}{paper}{left_out}"
+    yield (
+        f"  fraction of MDPs on which the two agree: {decimal(solvability.agreement)}{paper}; always predicting the "
+        f"more frequent outcome: {decimal(solvability.majority)}; Fisher's exact test of whether they are related: "
+        f"p {solvability.p_value:.2g}{left_out}"
+    )
     counts = ", ".join(
         f"k = {row.k}: {row.count} ({row.num_solved} solved by {name})" for row in distribution.rows if row.count
     )
@@ -215,9 +243,10 @@ def _test(test: PairedTest, metric: Metric) -> str:
         return MISSING
     sign = "+" if test.difference >= 0 else ""
     difference = _factor(test.difference) if metric is MEDIAN_RATIO else sign + decimal(test.difference)
-    if test.p_value_holm is None:
+    if test.p_value_holm is None or test.p_value_all is None:
         return difference
-    return f"{difference}  p {test.p_value_holm:.3f}" + ("*" if test.p_value_holm < _SIGNIFICANT else " ")
+    mark = "*" if test.p_value_all < SIGNIFICANT else " "
+    return f"{difference}  p {test.p_value_holm:.3f}, {test.p_value_all:.3f}{mark}"
 
 
 def _factor(log10_difference: float) -> str:
@@ -225,5 +254,5 @@ def _factor(log10_difference: float) -> str:
     return (numbers.TIMES if log10_difference >= 0 else numbers.DIVIDED) + " " + numbers.ratio(abs(log10_difference))
 
 
-def _without(value: float | None, game: str | None) -> str:
-    return MISSING if value is None else f"{decimal(value)} without {literal(game)}"
+def _without(value: float | None, family: str | None) -> str:
+    return MISSING if value is None else f"{decimal(value)} without {literal(family)}"
