@@ -9,7 +9,7 @@ demo: install
 
 # The published tables and figures, byte for byte, from the committed rows.
 study: install
-	$(BIN)/efhorizon evaluate data/study --publish docs/study
+	$(BIN)/efhorizon evaluate data/study --publish docs/study --resamples 10000
 
 test: install lint
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import study_claims
 
-from efhorizon.commands import main
 from efhorizon.evaluation.source import study_data
 from efhorizon.evaluation.summary_csv import FILE, read_summaries
 
@@ -16,16 +16,40 @@ ROWS, PAGES = ROOT / "data" / "study", ROOT / "docs" / "study"
 pytestmark = pytest.mark.skipif(not ROWS.exists(), reason="no study is committed yet (data/study)")
 
 
-def test_tables_and_figures_follow_from_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def numbers() -> study_claims.Numbers:
+    """Everything that is computed from the rows; it takes some seconds."""
     pytest.importorskip("pyarrow", exc_type=ImportError)
-    assert main(["evaluate", str(ROWS), "--publish", str(tmp_path)]) == 0
-    capsys.readouterr()
-    made = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    pytest.importorskip("jinja2")
+    return study_claims.Numbers.of(study_data(ROWS))
+
+
+def test_tables_and_figures_follow_from_the_rows(numbers: study_claims.Numbers) -> None:
+    from efhorizon.render.markdown import publication
+
+    made = publication(numbers.data, numbers.learnt, numbers.paper)
     assert {"tables.md", "lists.md"} < set(made)
     different = [
-        name for name, content in made.items() if not (PAGES / name).is_file() or (PAGES / name).read_bytes() != content
+        name
+        for name, content in made.items()
+        if not (PAGES / name).is_file() or (PAGES / name).read_bytes() != content.encode()
     ]
     assert different == [], "make study writes them anew"
+
+
+def test_every_claim_of_the_text_follows_from_the_rows(numbers: study_claims.Numbers) -> None:
+    found = study_claims.claims(numbers)
+    text = " ".join(study_claims.STUDY.read_text(encoding="utf-8").split())
+    assert [claim.text for claim in found if claim.text not in text] == []
+    assert study_claims.PAGE.read_text(encoding="utf-8") == study_claims.page(found)
+
+
+def test_no_number_of_the_results_stands_outside_a_claim(numbers: study_claims.Numbers) -> None:
+    text = " ".join(study_claims.STUDY.read_text(encoding="utf-8").split())
+    section = text.split("## What came out")[1].split("## What changed since")[0]
+    for claim in sorted(study_claims.claims(numbers), key=lambda claim: -len(claim.text)):
+        section = section.replace(claim.text, "")
+    assert [word for word in section.split() if any(letter.isdigit() for letter in word)] == []
 
 
 def test_every_committed_figure_is_still_made_and_shown() -> None:

@@ -136,7 +136,7 @@ def _leaders(table: BoundTable) -> list[tuple[str, str, str, str]]:
     for metric in METRICS:
         if leaders := table.leaders[metric.name]:
             best, *tied = (titles[name] for name in leaders)
-            others = ", ".join(tied) or "none: it is significantly better than every other bound"
+            others = "; ".join(tied) or "none: it is significantly better than every other bound"
             lines.append((ALGORITHM_TITLES[table.algorithm], metric.title, best, others))
     return lines
 

@@ -152,13 +152,9 @@ def _leaders(found: BoundTable) -> str:
         leaders = found.leaders[metric.name]
         if leaders:
             best, *tied = (titles[name] for name in leaders)
-            others = f"tied with {_listed(tied)}" if tied else "significantly better than every other bound"
-            lines.append(f"- {metric_title(metric)}: {best}, {others}")
+            others = f"tied with: {'; '.join(tied)}" if tied else "significantly better than every other bound"
+            lines.append(f"- {metric_title(metric)}: {best}; {others}")
     return blocks("Best, and what is not significantly worse:", "\n".join(lines)) if lines else ""
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _majority(found: BoundTable) -> str:

@@ -93,8 +93,8 @@ def _bounds(bounds: BoundTable) -> Parts:
     for metric in METRICS:
         if leaders := bounds.leaders[metric.name]:
             best, *tied = (literal(titles[name]) for name in leaders)
-            others = f"tied with {', '.join(tied)}" if tied else "significantly better than every other bound"
-            yield f"  best {metric.title}: {best}, {others}"
+            others = f"tied with: {'; '.join(tied)}" if tied else "significantly better than every other bound"
+            yield f"  best {metric.title}: {best}; {others}"
 
 
 def _tests(bounds: BoundTable) -> Parts:

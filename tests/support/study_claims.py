@@ -1,0 +1,378 @@
+# ruff: noqa: E501  # sentences
+"""Every claim of docs/study.md that has a number in it, computed from the rows, and where the number comes from.
+
+    python tests/support/study_claims.py    # writes docs/study/claims.md
+
+`tests/test_published_study.py` asks that each of these sentences stands in docs/study.md word for word.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from efhorizon.evaluation.bound_table import BoundTable
+from efhorizon.evaluation.by_suite import suite_bounds
+from efhorizon.evaluation.changes import ChangeTable
+from efhorizon.evaluation.records import SHAPED, MdpSummary, has_solved, is_main
+from efhorizon.evaluation.resampling import Estimate, PairedTest
+from efhorizon.evaluation.rules import is_trained, solved_by_random_play, under
+from efhorizon.evaluation.runs import selected_rows
+from efhorizon.evaluation.source import StudyData, study_data
+from efhorizon.evaluation.tables import Tables, tables_by_rule
+from efhorizon.render.markdown.text import from_log10, number
+
+ROOT = Path(__file__).parents[2]
+ROWS, STUDY, PAGE = ROOT / "data" / "study", ROOT / "docs" / "study.md", ROOT / "docs" / "study" / "claims.md"
+RESAMPLES = 10_000  # as in `make study`
+H, EPW, COVERING, UCB = "effective_horizon", "epw", "covering_length", "ucb"
+CORRELATION, RATIO, AUROC, CONCORDANCE = "correlation", "median_ratio_log10", "auroc", "concordance"
+
+
+class Claim(NamedTuple):
+    text: str  # as it stands in docs/study.md
+    source: str  # table and row, or the columns it is counted from
+
+
+class Numbers(NamedTuple):
+    """What claims are computed from."""
+
+    data: StudyData
+    learnt: Tables
+    paper: Tables
+    gridworlds: tuple[BoundTable, ...]  # PPO, DQN; trained networks, MDPs that random play does not solve
+
+    @classmethod
+    def of(cls, data: StudyData) -> Numbers:
+        learnt, paper = tables_by_rule(data, num_resamples=RESAMPLES)
+        suites = suite_bounds(under("learnt", data.summaries), data.titles, num_resamples=RESAMPLES)
+        return cls(data, learnt, paper, next(each.bounds for each in suites if each.suite == "minigrid"))
+
+
+def claims(numbers: Numbers) -> list[Claim]:
+    return [
+        *_luck(numbers),
+        *_prediction(numbers),
+        *_gorp(numbers),
+        *_table_1(numbers),
+        *_shaping(numbers),
+        *_single(numbers),
+        *_edition(numbers),
+    ]
+
+
+def _luck(numbers: Numbers) -> list[Claim]:
+    main = [each for each in numbers.data.summaries if is_main(each)]
+    run = [each for each in main if "ppo" in each.sample_complexities]
+    lucky = [each for each in run if solved_by_random_play(each, "ppo")]
+    fingerprints = {name: analysis.fingerprint for name, analysis in numbers.data.analyses.items()}
+    chosen = selected_rows(numbers.data.runs, fingerprints).rows
+    solved = [
+        row for (_, of), rows in chosen.items() if of == "ppo" for row in rows if row.sample_complexity is not None
+    ]
+    untrained = [row for row in solved if not is_trained(row)]
+    return [
+        Claim(
+            f"Random play passes the paper's rule on {len(lucky)} of the {len(run)} MDPs that PPO was run on",
+            "lists.md and `random_play_steps` in summary.csv, against `budget_ppo`",
+        ),
+        Claim(
+            f"{len(untrained)} of the {len(solved):,} solved runs of PPO ended before the first gradient step",
+            "runs.parquet: `sample_complexity` of PPO at most rollout_length times num_envs",
+        ),
+    ]
+
+
+def _prediction(numbers: Numbers) -> list[Claim]:
+    ppo, dqn = numbers.learnt.bounds
+    ppo_paper, _ = numbers.paper.bounds
+    ppo_grid, dqn_grid = numbers.gridworlds
+    found = [
+        Claim(f"| PPO, all suites | {_line(ppo)} |", "tables.md, Table 2, PPO, effective horizon"),
+        Claim(f"| PPO, gridworlds | {_line(ppo_grid)} |", "tables.md, MiniGrid, PPO, effective horizon"),
+        Claim(f"| DQN, gridworlds | {_line(dqn)} |", "tables.md, Table 2, DQN, effective horizon"),
+        Claim(
+            f"| *by the paper's rule: PPO, all suites* | {_line(ppo_paper)} |", "tables.md, Table 2, the paper's rule"
+        ),
+    ]
+    assert _line(dqn) == _line(dqn_grid)  # DQN was run on gridworlds only
+    assert {H, EPW} <= set(ppo.leaders[CORRELATION])
+    assert {H, EPW} <= set(ppo.leaders[CONCORDANCE])
+    assert ppo.leaders[RATIO] == (UCB,)  # significantly closer in size than every other bound
+    assert dqn.leaders[RATIO] == (H, UCB)  # tied for DQN
+    assert {COVERING, UCB} <= set(ppo_grid.leaders[AUROC])  # no significant lead either
+    for metric in (CORRELATION, AUROC, CONCORDANCE):
+        assert {H, EPW, COVERING, UCB} <= set(dqn.leaders[metric])
+    for name, title in ((H, "effective horizon"), (EPW, "effective planning window"), (COVERING, "covering length")):
+        found.append(Claim(f"| {title} | {_cells(ppo, name)} | {_cells(dqn, name)} |", f"tables.md, Table 2, {title}"))
+    found.append(
+        Claim(
+            f"| UCB: number of state-action pairs | {_cells(ppo, UCB)} | {_cells(dqn, UCB)} |",
+            "tables.md, Table 2, UCB",
+        )
+    )
+    found.append(
+        Claim(
+            f"p = {_p(ppo, EPW, CORRELATION).p_value:.2f} for Spearman and {_p(ppo, EPW, CONCORDANCE).p_value:.2f} for concordance",
+            "tables.md, the effective horizon against every other predictor, PPO, planning window, not adjusted",
+        )
+    )
+    leads = [_p(ppo, name, metric) for metric in (CORRELATION, CONCORDANCE) for name in (COVERING, UCB)]
+    within, together = [f"{test.p_value_holm:.2f}" for test in leads], [f"{test.p_value_all:.2f}" for test in leads]
+    found.append(
+        Claim(
+            f"p = {within[0]} and {within[1]} for Spearman, {within[2]} and {within[3]} for concordance if one metric is "
+            f"looked at, {together[0]}, {together[1]}, {together[2]} and {together[3]} if all are",
+            "tables.md, the effective horizon against every other predictor, PPO, covering length and UCB",
+        )
+    )
+    perfect = [
+        row.title.partition(" (")[0] for row in ppo_grid.rows if row.kind == "bound" and row.metrics[AUROC].value == 1
+    ]
+    assert sorted(perfect) == ["effective horizon, GORP", "effective planning window"], perfect
+    tests = [_p(dqn, name, AUROC) for name in (COVERING, UCB)]
+    found.append(
+        Claim(
+            f"p = {tests[0].p_value_holm:.2f} and {tests[1].p_value_holm:.2f} for its lead in DQN's AUROC over covering length and UCB",
+            "tables.md, the effective horizon against every other predictor, DQN",
+        )
+    )
+    return found
+
+
+def _gorp(numbers: Numbers) -> list[Claim]:
+    exact = [
+        each for each in numbers.data.summaries if each.effective_horizon_kind == "exact" and has_solved(each, "gorp")
+    ]
+    factors = [
+        each.sample_complexities["gorp"] / (each.horizon**2 * each.num_actions ** (each.effective_horizon or 0))
+        for each in exact
+    ]
+    off = [max(factor, 1 / factor) for factor in factors]
+    assert max(off) <= 2 + 1e-9
+    return [
+        Claim(
+            f"In the {len(exact)} MDPs with an exact H, GORP's median over 101 seeds is exactly T^2 A^H in "
+            f"{sum(each < 1 + 1e-6 for each in off)}, within a factor of 1.25 in {sum(each <= 1.25 for each in off)}, and never off by "
+            "more than a factor of two",
+            "summary.csv: `sample_complexity_gorp` against `effective_horizon`, where `effective_horizon_kind` is exact",
+        )
+    ]
+
+
+def _table_1(numbers: Numbers) -> list[Claim]:
+    share, table = numbers.learnt.min_k[0].share_of_1, numbers.learnt.solvability[0]
+    return [
+        Claim(f"k = 1 in {share:.2f} of the MDPs (the paper: about two thirds)", "tables.md, the least k"),
+        Claim(
+            f"agree on {table.agreement:.2f} of the MDPs (the paper: 0.75), and always predicting the more frequent outcome is right on "
+            f"{table.majority:.2f}; the two could be unrelated (Fisher's exact test: p = {table.p_value:.2f})",
+            "tables.md, Table 1, PPO",
+        ),
+    ]
+
+
+def _shaping(numbers: Numbers) -> list[Claim]:
+    ppo, dqn = numbers.learnt.shaping
+    shaped = [each for each in numbers.data.summaries if each.type == SHAPED]
+    by_name = {each.name: each for each in numbers.data.summaries}
+    pairs = [(by_name[each.unshaped], each) for each in shaped if each.unshaped in by_name]
+    became = [(old, new) for old, new in pairs if (has_solved(old, "ppo"), has_solved(new, "ppo")) == (False, True)]
+    lost = [(old, new) for old, new in pairs if (has_solved(old, "ppo"), has_solved(new, "ppo")) == (True, False)]
+    harder = [each for each in shaped if (each.k_min or 1) > 1]
+    unbounded = [each for each in harder if each.effective_horizon == math.inf]
+    distance = [each for each in shaped if each.num_states >= 1000 and "-DistanceShaped-" in each.name]
+    raised = [each.k_min or 0 for each in distance if (each.k_min or 1) > 1]
+    return [
+        Claim(
+            f"Predicted and measured changes correlate with {_interval(_change(ppo, CORRELATION))} for PPO over {ppo.num_both_solved} pairs "
+            f"(the paper: 0.48) and with {_interval(_change(dqn, CORRELATION))} for DQN over {dqn.num_both_solved} (the paper: 0.35)",
+            "tables.md, Table 3a, effective horizon",
+        ),
+        Claim(
+            f"off by a factor of {from_log10(_change(ppo, RATIO).value)} (PPO) and {from_log10(_change(dqn, RATIO).value)} (DQN) in the median, where "
+            f"predicting no change at all is off by {from_log10(_change(ppo, RATIO, 'no_change').value)} and "
+            f"{from_log10(_change(dqn, RATIO, 'no_change').value)}",
+            "tables.md, Table 3a, effective horizon and no change",
+        ),
+        Claim(
+            f"All {len(became)} shaped gridworlds that PPO solves only because of the shaping were predicted to get easier; of the "
+            f"{len(lost)} that it no longer solves, {sum(_bound(new) > _bound(old) for old, new in lost)} were predicted to get harder",
+            "summary.csv: `bound_effective_horizon_log10` and `sample_complexity_ppo` of shaped MDPs and their originals",
+        )
+        if all(_bound(new) < _bound(old) for old, new in became)
+        else Claim("not all", "summary.csv"),
+        Claim(
+            f"with it, it is larger in {len(harder)} of {len(shaped)}",
+            "summary.csv: `k_min` of shaped gridworlds",
+        ),
+        Claim(
+            f"raises it to between {min(raised)} and {max(raised)} in {len(raised)} of the {len(distance)} gridworlds with 1,000 states or more",
+            "summary.csv: `k_min` and `num_states_consolidated` of DistanceShaped gridworlds",
+        ),
+        Claim(
+            f"In {len(unbounded)} of the {len(harder)} no bound is finite with the k that were tried, and PPO solves "
+            f"{_word(sum(bool(has_solved(each, 'ppo')) for each in unbounded))} of these",
+            "summary.csv: `effective_horizon` and `sample_complexity_ppo`",
+        ),
+        *_pickups(pairs),
+    ]
+
+
+def _pickups(pairs: Sequence[tuple[MdpSummary, MdpSummary]]) -> list[Claim]:
+    chosen = [(old, new) for old, new in pairs if new.name.replace("UnlockPickup", "").find("PickupShaped") >= 0]
+    smaller = [_bound(new) < _bound(old) for old, new in chosen]
+    run = [(old, new) for old, new in chosen if has_solved(old, "dqn") and "dqn" in new.sample_complexities]
+    factors = [new.sample_complexities["dqn"] / old.sample_complexities["dqn"] for old, new in run]
+    finite = sorted(each for each in factors if each < math.inf)
+    return [
+        Claim(
+            f"Paying for pickups makes H smaller in {sum(smaller)} of {len(smaller)} pairs, and yet DQN then needs {finite[0]:.0f} to "
+            f"{finite[-1]:.0f} times as many timesteps ({len(finite)} pairs) or no longer solves the gridworld ({len(factors) - len(finite)})",
+            "summary.csv: shaped MDPs whose name has PickupShaped, and their originals",
+        )
+    ]
+
+
+def _edition(numbers: Numbers) -> list[Claim]:
+    """What the table of changes since the first edition says of now."""
+    (ppo, dqn), source = numbers.learnt.bounds, "tables.md"
+    values = [_metrics(ppo, name)[CORRELATION].value for name in (H, EPW)]
+    assert number(values[0]) == number(values[1])
+    solvability, correlation = numbers.learnt.solvability[0], _change(numbers.learnt.shaping[0], CORRELATION)
+    factors = [from_log10(_metrics(each, H)[RATIO].value) for each in (ppo, dqn)]
+    main = [each for each in numbers.data.summaries if is_main(each)]
+    exact = [each for each in main if each.origin == "minigrid" and each.effective_horizon_kind == "exact"]
+    pictures = [
+        each for each in main if each.origin != "minigrid" and each.effective_horizon == 1 and has_solved(each, "ppo")
+    ]
+    named = [
+        each for each in pictures if each.name.startswith(("fruitbot", "plunder_hard", "space_invaders", "atlantis"))
+    ]
+    bounds = sorted(10 ** _bound(each) for each in named)
+    needs = sorted(each.sample_complexities["ppo"] for each in named)
+    unsolved = [each for each in main if each.origin != "minigrid" and has_solved(each, "ppo") is False]
+    mazes, chasers = ([each for each in unsolved if each.name.startswith(game)] for game in ("maze", "chaser"))
+    others = sorted({each.name.rpartition("_l")[0] or each.name for each in unsolved if each not in (*mazes, *chasers)})
+    assert (len(chasers), len(mazes), others) == (2, 8, ["coinrun_easy", "fruitbot_hard", "qbert_10_fs30"])
+    return [
+        Claim(f"| {ppo.num_solved} of {ppo.num_mdps} and {dqn.num_solved} of {dqn.num_mdps} |", source),
+        Claim(f"| {number(values[0])} each |", source),
+        Claim(f"| over {ppo.num_families} families |", source),
+        Claim(f"with {dqn.num_families} families the leads are within chance", source),
+        Claim(f"| {_interval(correlation)} |", source),
+        Claim(
+            f"| {number(solvability.agreement)}, where always guessing the same scores {number(solvability.majority)} |",
+            source,
+        ),
+        Claim(f"The smaller factors ({factors[0]} and {factors[1]}, the paper 31 and 67) were to be expected", source),
+        Claim(f"ours is exact in {len(exact)} gridworlds", "summary.csv: `effective_horizon_kind`"),
+        Claim(
+            f"the bound is {bounds[0]:,.0f} to {bounds[-1]:,.0f} timesteps (FruitBot, Plunder hard, SpaceInvaders, Atlantis), PPO takes "
+            f"{needs[0]:,.0f} to {round(needs[-1], -3):,.0f}",
+            "summary.csv: `bound_effective_horizon_log10` and `sample_complexity_ppo` where `effective_horizon` is 1",
+        ),
+        Claim(
+            "Q*bert, FruitBot hard, two Chasers, CoinRun easy 2 and eight mazes are unsolved",
+            "summary.csv: `sample_complexity_ppo`",
+        ),
+    ]
+
+
+def _single(numbers: Numbers) -> list[Claim]:
+    by_name = {each.name: each for each in numbers.data.summaries}
+    lines = []
+    for name, what in (
+        ("KeyCorridorS3R3", "PPO needs {ppo:.1f} million timesteps, DQN {dqn:.1f}"),
+        ("DoorKey-8x8", "PPO needs {ppo:.1f} million timesteps, DQN {dqn:.1f}"),
+        ("SimpleCrossingS11N5", "neither solves it within 5 million"),
+    ):
+        each = by_name[f"MiniGrid-{name}-v0"]
+        needs = {algorithm: each.sample_complexities[algorithm] / 1e6 for algorithm in ("ppo", "dqn")}
+        assert ("neither" in what) == all(need == math.inf for need in needs.values())
+        text = f"| {name} | {each.num_states:,} | {each.effective_horizon:.1f} ({each.effective_horizon_kind}) | {what.format(**needs)} |"
+        lines.append(Claim(text, f"summary.csv: MiniGrid-{name}-v0"))
+    breakout = {each.horizon: each.k_min or 0 for each in by_name.values() if each.name.startswith("breakout_")}
+    until = [k for horizon, k in breakout.items() if horizon <= 50]
+    lines.append(
+        Claim(
+            f"Breakout's least k is between {min(until)} and {max(until)} up to horizon 50; at 70 it is {breakout[70]}",
+            "summary.csv: `k_min` of breakout_T_fs30",
+        )
+    )
+    theorems = [
+        row
+        for row in numbers.gridworlds[0].rows
+        if row.name in ("effective_horizon_simple", "pg_gorp", "fqi_gorp", "goal")
+    ]
+    powers = [row.metrics[RATIO].value or 0 for row in theorems]
+    lines.append(
+        Claim(
+            f"median factors of 10^{min(powers):.0f} to 10^{max(powers):.0f} on gridworlds, for PPO",
+            "tables.md, MiniGrid, PPO, Theorems 5.4, B.1, B.2 and B.4",
+        )
+    )
+    return lines
+
+
+def _line(table: BoundTable) -> str:
+    row = _metrics(table, H)
+    return (
+        f"{table.num_solved} of {table.num_mdps} | {_interval(row[CORRELATION])} | {from_log10(row[RATIO].value)} | "
+        f"{_interval(row[CONCORDANCE])}"
+    )
+
+
+def _cells(table: BoundTable, name: str) -> str:
+    row = _metrics(table, name)
+    return f"{number(row[CORRELATION].value)} | {from_log10(row[RATIO].value)} | {number(row[CONCORDANCE].value)}"
+
+
+def _metrics(table: BoundTable, name: str) -> dict[str, Estimate]:
+    return dict(next(row for row in table.rows if row.name == name).metrics)
+
+
+def _change(table: ChangeTable, metric: str, name: str = H) -> Estimate:
+    return next(row for row in table.rows if row.name == name).metrics[metric]
+
+
+def _p(table: BoundTable, name: str, metric: str) -> PairedTest:
+    return next(test for test in table.tests if (test.second, test.metric) == (name, metric))
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def _bound(summary: MdpSummary) -> float:
+    return summary.bounds[H]
+
+
+def _word(number: int) -> str:
+    return ("none", "one", "two", "three")[number] if number < 4 else str(number)
+
+
+def page(found: Sequence[Claim]) -> str:
+    """The list of claims as Markdown."""
+    rows = [f"| {claim.text.strip('| ').replace('|', ';')} | {claim.source} |" for claim in found]
+    return "\n".join(
+        [
+            "# The claims of the study, and where each comes from",
+            "",
+            "Written by `python tests/support/study_claims.py` from the rows in `data/study`. A test recomputes every number and looks for",
+            "the sentence in [study.md](../study.md).",
+            "",
+            "| claim | from |",
+            "|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    made = claims(Numbers.of(study_data(ROWS)))
+    PAGE.write_text(page(made), encoding="utf-8")
+    print("\n".join(claim.text for claim in made))
