@@ -404,3 +404,10 @@ def test_an_interrupted_command_says_what_is_kept(
     monkeypatch.setattr(where, interrupted)
     assert main(arguments) == 130
     assert capsys.readouterr().err.splitlines()[-1] == f"efhorizon: {message}"
+
+
+def test_an_error_is_never_longer_than_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["show", "x" * 5_000]) != 0
+    error = capsys.readouterr().err
+    assert len(error) < 600
+    assert error.endswith(" ...\n")

@@ -23,6 +23,7 @@ from efhorizon.render.terminal.layout import printable
 
 _ENDLESS = 100_000  # columns if it is not a terminal: nothing is cut off or wrapped in a file or a pipe
 _SECONDS_A_LINE = 30.0
+_LONGEST = 500  # characters of an error: what a file or an argument says may be longer
 
 
 def _width(stream: TextIO) -> int | None:
@@ -68,7 +69,8 @@ def say(text: str, style: str | None = None) -> None:
 
 def failed(message: object, code: int = _exit.ERROR) -> int:
     """Say in one line what went wrong; the exit code."""
-    say(f"efhorizon: {message}", style="red")
+    text = str(message)
+    say(f"efhorizon: {text if len(text) <= _LONGEST else text[:_LONGEST] + ' ...'}", style="red")
     return code
 
 
