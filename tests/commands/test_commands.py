@@ -82,7 +82,7 @@ def test_show(folder: Path) -> None:
     assert run_json("show", path, "--image", "x.png", cwd=folder)["image"] == "x.png"
     assert (folder / "x.png").read_bytes().startswith(b"\x89PNG")
     text = run("show", path.name, "--image", "y.png", cwd=folder).stdout
-    assert "verified     yes" in text
+    assert "verified     exact, all 1,008 pairs of 168 states replayed with screens" in text
     assert "start screen saved as y.png" in text
 
 
@@ -116,6 +116,11 @@ def test_verify_and_export(folder: Path) -> None:
     path = folder / "tables" / "MiniGrid-KeyCorridorS3R1-v0"
     report = run_json("verify", path, "--episodes", 8, cwd=folder)
     assert (report["verified"], report["episodes"], report["difference"]) == (True, 8, None)
+    assert (report["exact"], report["pairs"], report["pairs_replayed"], report["raw_states"]) == (True, 1008, 1008, 168)
+    text = run("verify", path, "--pairs", 100, cwd=folder).stdout
+    assert "no difference in" in text
+    assert "exact" not in text
+    assert "if one in a thousand were wrong, the chance to miss them all is 90%" in text
     run("export", path, "key.npz", cwd=folder)
     with np.load(folder / "key.npz", allow_pickle=False) as file:
         assert {name: (file[name].dtype.name, file[name].shape[0]) for name in file.files} == {
@@ -128,7 +133,8 @@ def test_verify_and_export(folder: Path) -> None:
         }
         assert file["screens"].shape == (156, 96, 224, 3)  # pictures, as published
     assert load(folder / "key.npz").fingerprint() == KEY_CORRIDOR
-    assert run_json("verify", "key.npz", cwd=folder)["screens_compared"]
+    pictured = run_json("verify", "key.npz", cwd=folder)
+    assert (pictured["screens_compared"], pictured["exact"]) == (True, True)
     run("export", path, "small.npz", "--no-states", "--no-screens", cwd=folder)
     with np.load(folder / "small.npz") as file:
         assert sorted(file.files) == ["rewards", "transitions"]
@@ -169,6 +175,8 @@ def test_budgets_and_partial_tables(tmp_path: Path) -> None:
     assert table.unexplored is not None
     assert 0 < table.unexplored.sum() < table.num_states
     assert unfinished["verified"]
+    assert unfinished["verification"]["exact"]  # as far as it goes
+    assert unfinished["verification"]["states"] == table.num_states - table.unexplored.sum()
     assert run_json("verify", unfinished["path"], cwd=tmp_path)["verified"]
     whole = run_json("build", name, "--workers", 1, cwd=tmp_path)
     assert whole["complete"]

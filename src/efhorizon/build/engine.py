@@ -1,7 +1,8 @@
-"""Worker processes that expand batches of states.
+"""Worker processes, each with its own simulator, that take tasks.
 
-Batches go out in order and come back in order, whichever worker was faster, so what is built does not depend on how
-many workers there are. A worker reads its pipe in a separate thread; otherwise both ends could block while writing.
+Tasks go out in order and their results come back in order, whichever worker was faster, so what is built does not
+depend on how many workers there are. A worker reads its pipe in a separate thread; otherwise both ends could block
+while writing.
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import psutil
 
-from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.errors import EfhorizonError
-from efhorizon.suites.simulator import Simulator
 
-_BATCHES_A_WORKER = 2  # one at work, one waiting
+_TASKS_A_WORKER = 2  # one at work, one waiting
+_DoerT = TypeVar("_DoerT")  # what a worker process makes and keeps: it does the tasks
 
 
 class WorkerError(EfhorizonError):
@@ -39,50 +39,46 @@ class _Worker:
     outstanding: int = 0
 
 
-class LocalEngine:
-    """A pool of processes, each with its own simulator."""
+class LocalEngine(Generic[_DoerT]):
+    """A pool of fresh processes. A task is a function of what `make_doer` makes in each of them."""
 
-    def __init__(
-        self, make_simulator: Callable[[], Simulator], state_codec: Codec, screen_codec: Codec, num_workers: int
-    ) -> None:
+    def __init__(self, make_doer: Callable[[], _DoerT], num_workers: int, *, advice: str = "") -> None:
+        """`advice` says what to do about a worker that was killed."""
+        self._advice = advice
         context = multiprocessing.get_context("spawn")
         self._workers: list[_Worker] = []
-        self._results: dict[int, Expansion] = {}
+        self._results: dict[int, Any] = {}
         self._order: deque[int] = deque()
         self._next_id = 0
         for _ in range(num_workers):
             ours, theirs = context.Pipe()
-            process = context.Process(
-                target=_serve,
-                args=(theirs, make_simulator, state_codec.dictionary, screen_codec.dictionary),
-                daemon=True,
-            )
+            process = context.Process(target=_serve, args=(theirs, make_doer), daemon=True)
             process.start()
             theirs.close()
             self._workers.append(_Worker(process, ours))
 
     @property
     def has_room(self) -> bool:
-        """Whether a worker can take another batch."""
-        return any(worker.outstanding < _BATCHES_A_WORKER for worker in self._workers)
+        """Whether a worker can take another task."""
+        return any(worker.outstanding < _TASKS_A_WORKER for worker in self._workers)
 
     @property
     def num_outstanding(self) -> int:
-        """Batches sent whose results were not yet taken."""
+        """Tasks sent whose results were not yet taken."""
         return len(self._order)
 
-    def submit(self, packed_states: list[bytes]) -> None:
+    def submit(self, task: Callable[[_DoerT], Any]) -> None:
         worker = min(self._workers, key=lambda worker: worker.outstanding)
         self._order.append(self._next_id)
         try:
-            worker.connection.send((self._next_id, packed_states))
+            worker.connection.send((self._next_id, task))
         except OSError:
             self._fail(worker)
         worker.outstanding += 1
         self._next_id += 1
 
-    def next_result(self) -> Expansion:
-        """The result of the oldest batch; waits for it."""
+    def next_result(self) -> Any:
+        """The result of the oldest task; waits for it."""
         oldest = self._order[0]
         while oldest not in self._results:
             self._receive()
@@ -109,48 +105,45 @@ class LocalEngine:
         for connection in wait(list(by_connection)):
             worker = by_connection[connection]
             try:
-                batch, result, failure = worker.connection.recv()
+                number, result, failure = worker.connection.recv()
             except (EOFError, OSError):
                 self._fail(worker)
             if failure is not None:
                 raise WorkerError(failure)
             worker.outstanding -= 1
-            self._results[batch] = result
+            self._results[number] = result
 
     def _fail(self, worker: _Worker) -> None:
         worker.process.join(timeout=2)
         raise WorkerError(
-            f"a worker process ended with exit code {worker.process.exitcode} (killed, or out of memory?); "
-            "what was committed is kept; run the same command to continue"
+            f"a worker process ended with exit code {worker.process.exitcode} (killed, or out of memory?){self._advice}"
         )
 
 
-def _serve(
-    connection: Connection, make_simulator: Callable[[], Simulator], state_dictionary: bytes, screen_dictionary: bytes
-) -> None:
-    """Expand batches until the other end closes."""
+def _serve(connection: Connection, make_doer: Callable[[], _DoerT]) -> None:
+    """Do tasks until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    batches: queue.SimpleQueue[tuple[int, list[bytes]]] = queue.SimpleQueue()
-    threading.Thread(target=_receive_batches, args=(connection, batches), daemon=True).start()
-    batch = -1
+    tasks: queue.SimpleQueue[tuple[int, Callable[[_DoerT], Any]]] = queue.SimpleQueue()
+    threading.Thread(target=_receive_tasks, args=(connection, tasks), daemon=True).start()
+    number = -1
     try:
-        expander = Expander(make_simulator(), Codec(state_dictionary), Codec(screen_dictionary))
+        doer = make_doer()
         while True:
-            batch, packed_states = batches.get()
-            connection.send((batch, expander.expand(packed_states), None))
+            number, task = tasks.get()
+            connection.send((number, task(doer), None))
     except OSError:
         return  # the parent is gone
     except EfhorizonError as error:
-        connection.send((batch, None, str(error)))
+        connection.send((number, None, str(error)))
     except Exception as error:
         where = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{os.path.basename(where.filename)}:{where.lineno}"
-        connection.send((batch, None, f"the environment failed: {type(error).__name__}: {error} ({place})"))
+        connection.send((number, None, f"the environment failed: {type(error).__name__}: {error} ({place})"))
 
 
-def _receive_batches(connection: Connection, batches: queue.SimpleQueue[tuple[int, list[bytes]]]) -> None:
+def _receive_tasks(connection: Connection, tasks: queue.SimpleQueue[tuple[int, Callable[[_DoerT], Any]]]) -> None:
     try:
         while True:
-            batches.put(connection.recv())
+            tasks.put(connection.recv())
     except (EOFError, OSError):
-        os._exit(0)  # the parent is gone: stop in the middle of a batch too
+        os._exit(0)  # the parent is gone: stop in the middle of a task too

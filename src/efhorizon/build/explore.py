@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ _SECONDS_A_COMMIT = 2.0
 _SECONDS_A_BATCH = 0.1
 _SECONDS_A_REPORT = 0.1
 _LARGEST_BATCH = 1024
+_IF_KILLED = "; what was committed is kept; run the same command to continue"
 
 
 @dataclass(frozen=True)
@@ -93,11 +95,16 @@ def explore(
     run = _Run(search, horizon, budget or Budget(), on_progress)
     if run.is_done:
         return Outcome(run.progress(0), None)
-    engine = LocalEngine(make_simulator, search.state_codec, search.screen_codec, num_workers)
+    dictionaries = search.state_codec.dictionary, search.screen_codec.dictionary
+    engine = LocalEngine(partial(_expander, make_simulator, *dictionaries), num_workers, advice=_IF_KILLED)
     try:
         return run.to_end(engine, num_workers)
     finally:
         engine.close()
+
+
+def _expander(make_simulator: Callable[[], Simulator], state_dictionary: bytes, screen_dictionary: bytes) -> Expander:
+    return Expander(make_simulator(), Codec(state_dictionary), Codec(screen_dictionary))
 
 
 class _Run:
@@ -114,7 +121,7 @@ class _Run:
     def is_done(self) -> bool:
         return self._search.is_closed or self._search.complete_horizon >= self._horizon
 
-    def to_end(self, engine: LocalEngine, num_workers: int) -> Outcome:
+    def to_end(self, engine: LocalEngine[Expander], num_workers: int) -> Outcome:
         search = self._search
         sent = search.num_expanded
         batch_size = 1
@@ -126,7 +133,7 @@ class _Run:
                 stop = sent + min(batch_size, -(-available // num_workers))  # a share for every worker
                 if stop == sent:
                     break
-                engine.submit(search.packed_states(sent, stop))
+                engine.submit(partial(Expander.expand, packed_states=search.packed_states(sent, stop)))
                 sent = stop
             expansion: Expansion = engine.next_result()
             search.add(expansion)

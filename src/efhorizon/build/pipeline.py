@@ -18,7 +18,7 @@ from efhorizon.build.explore import Budget, Outcome, Progress, opened_search
 from efhorizon.build.search import Search
 from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
-from efhorizon.build.verify import verify
+from efhorizon.build.verify import NumPairs, verify
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
 from efhorizon.io.provenance import provenance_digest, simulator_provenance
@@ -45,6 +45,7 @@ class Options:
     budget: Budget = field(default_factory=Budget)
     if_stopped: IfStopped = "nothing"
     verify_episodes: int = 20  # 0: do not verify
+    verify_pairs: NumPairs = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def build(
     *,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_message: Callable[[str], None] = lambda message: None,
+    on_verify: Callable[[str], None] = lambda line: None,
 ) -> BuildResult:
     """Build one table; a build that was stopped continues at the next call."""
     started = time.monotonic()
@@ -99,7 +101,7 @@ def build(
                 seconds = time.monotonic() - started
                 return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
             target = kept
-        path, mdp, verify_seconds = _stored_table(search, target, spec, options, digest, on_message)
+        path, mdp, verify_seconds = _stored_table(search, target, spec, options, digest, on_message, on_verify)
     finally:
         search.close()
     seconds = time.monotonic() - started
@@ -128,6 +130,7 @@ def _stored_table(
     options: Options,
     digest: str,
     on_message: Callable[[str], None],
+    on_verify: Callable[[str], None],
 ) -> tuple[Path, TabularMDP, float]:
     """Where the table is, the table, and the seconds that verifying it took."""
     suffix = ("-noscreens" if options.ignore_screens else "") + ("" if options.rule == "paper" else f"-{options.rule}")
@@ -163,7 +166,14 @@ def _stored_table(
     verify_seconds = 0.0
     if options.verify_episodes:
         on_message(f"{target.id}: verifying against a fresh environment")
-        report = verify(mdp, spec, num_episodes=options.verify_episodes)
+        report = verify(
+            mdp,
+            spec,
+            num_episodes=options.verify_episodes,
+            num_pairs=options.verify_pairs,
+            num_workers=options.num_workers,
+            on_progress=lambda line: on_verify(f"{target.id}: verifying, {line}"),
+        )
         if report.difference is not None:
             raise UnverifiedError(f"{target.id}: not stored because the table is not exact: {report.difference}")
         verification, verify_seconds = report.as_json(), report.seconds

@@ -60,7 +60,16 @@ def _check_horizon(horizon: int) -> None:
 
 
 def table_spec(mdp: TabularMDP, name: str | None = None) -> SimulatorSpec:
-    """The environment of a table: by its name in the catalogue, or else as described in the file."""
+    """The environment of a table: by its name in the catalogue, or else as described in the file.
+
+    Where restoring was found inexact when the table was built, states are reached by replaying.
+    """
+    metadata = mdp.metadata
+    spec = _named_spec(mdp, name)
+    return spec.replayed() if (metadata.get("provenance") or {}).get("replay") else spec
+
+
+def _named_spec(mdp: TabularMDP, name: str | None) -> SimulatorSpec:
     metadata = mdp.metadata
     suite = registry.suite(metadata.get("suite"))
     if name is None and not suite.has_names:

@@ -1,231 +1,249 @@
-"""Replaying a table against a fresh environment in a fresh process, from reset.
+"""A table against a fresh environment in fresh processes, and how much of the table was compared.
 
-Random episodes, episodes through the deepest states, and optimal episodes. Reward, end and screen are compared at
-each step.
+1. Episodes from reset: random ones, some through the deepest states, and optimal ones.
+2. Every pair of a state and an action within the horizon (build/every_pair.py), if there are at most a million. The
+   snapshots that this takes are restored many times. So the states are also reached from reset (build/from_reset.py),
+   in processes that never restore anything: all of them, unless that takes much longer than the pairs.
+3. Of larger tables, pairs drawn at random: so many that if one pair in a thousand were wrong, the chance to have missed
+   them all is below 1%. Each is reached from reset without restoring anything. Its next state is recognised by its raw
+   state; where states were merged it may be another one of the same class, and is followed by one random episode only.
+
+A table is called exact if every pair was compared, from snapshots all of which were reached again from reset.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Literal
 
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
-from efhorizon import graph
-from efhorizon.errors import EfhorizonError
+from efhorizon.build.difference import Difference
+from efhorizon.build.engine import LocalEngine
+from efhorizon.build.episodes import episode_difference, episodes_through_pairs, mixed_episodes, scope_of
+from efhorizon.build.every_pair import compare_every_pair
+from efhorizon.build.from_reset import walk_from_reset
+from efhorizon.build.player import Episode, Played, Player
+from efhorizon.build.raw_states import RawStates, TooManyStatesError
+from efhorizon.build.table_screens import TableScreens
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning.optimal import optimal_plan
 from efhorizon.suites.simulator import Simulator
 
+NumPairs = int | Literal["all"] | None  # None: all of a million at most, else a sample
 
-class _Step(NamedTuple):
-    """What a step showed: in the environment, or according to the table."""
-
-    reward: float
-    terminated: bool
-    screen: bytes | None  # digest; None after the end, or where the table has no screens
-
-
-@dataclass(frozen=True)
-class Difference:
-    """The first step at which table and environment differ."""
-
-    actions: tuple[int, ...]  # from reset, the last one being the step that differs; empty: the start screen
-    what: str  # "reward", "end" or "screen"
-    expected: str  # by the table
-    found: str  # in the environment
-
-    def __str__(self) -> str:
-        where = f"after actions {list(self.actions)}" if self.actions else "at the start"
-        return f"{where} the {self.what} is {self.found}, but {self.expected} in the table"
+MOST_PAIRS = 1_000_000  # of a table whose every pair is compared
+WRONG_SHARE, MISS_CHANCE = 1 / 1000, 0.01
+SAMPLE = math.ceil(math.log(MISS_CHANCE) / math.log(1 - WRONG_SHARE))  # pairs: 4,603
+_MOST_RAW_PAIRS = 4 * MOST_PAIRS  # of the raw states that a table's states stand for
+_LEAST_RESET_STEPS = 100_000
+_RESET_STEPS_A_PAIR = 2  # beyond that, not every state is reached again from reset
+_PAIRS_A_WORKER = 10_000  # worth the start of another process
+_EPISODES_A_TASK = 8
 
 
 @dataclass(frozen=True)
 class VerificationReport:
     """What was replayed, and the first difference if there was one."""
 
-    num_episodes: int
-    num_steps: int
+    num_episodes: int  # from reset, besides those through pairs that were drawn
+    num_steps: int  # of these episodes
     screens_compared: bool
     optimal_return: float | None  # None where the table is unfinished
-    seconds: float
-    difference: Difference | None
+    num_pairs: int  # of the table: actions that can be taken within the horizon
+    num_states: int
+    seconds: float = 0.0
+    num_pairs_replayed: int = 0
+    num_states_replayed: int = 0
+    num_pairs_drawn: int | None = None  # at random; None if every pair was compared
+    num_next_states: int | None = None  # of the pairs drawn, less those that ended the episode or came last
+    num_next_states_recognised: int | None = None
+    num_raw_states: int | None = None  # in which every action was taken
+    num_raw_states_from_reset: int | None = None  # of these
+    difference: Difference | None = None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether there was no difference."""
+        return self.difference is None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every pair was compared, in every raw state that its state stands for."""
+        return self.agrees and self.num_raw_states is not None
 
     @property
     def is_exact(self) -> bool:
-        return self.difference is None
+        return self.is_complete and self.num_raw_states_from_reset == self.num_raw_states
 
     def as_json(self) -> dict[str, Any]:
         difference = self.difference
         return {
-            "verified": self.is_exact,
+            "verified": self.agrees,
+            "exact": self.is_exact,
+            "complete": self.is_complete,
+            "pairs": self.num_pairs,
+            "pairs_replayed": self.num_pairs_replayed,
+            "pairs_drawn": self.num_pairs_drawn,
+            "next_states": self.num_next_states,
+            "next_states_recognised": self.num_next_states_recognised,
+            "states": self.num_states,
+            "states_replayed": self.num_states_replayed,
+            "raw_states": self.num_raw_states,
+            "raw_states_from_reset": self.num_raw_states_from_reset,
             "episodes": self.num_episodes,
             "steps": self.num_steps,
             "screens_compared": self.screens_compared,
             "optimal_return": self.optimal_return,
             "seconds": round(self.seconds, 3),
-            "difference": None
-            if difference is None
-            else {
-                "actions": list(difference.actions),
-                "what": difference.what,
-                "expected": difference.expected,
-                "found": difference.found,
-            },
+            "difference": None if difference is None else {**asdict(difference), "actions": list(difference.actions)},
         }
 
 
 def verify(
-    mdp: TabularMDP, make_simulator: Callable[[], Simulator], *, num_episodes: int = 30, seed: int = 0
-) -> VerificationReport:
-    """Compare the table with the environment on `num_episodes` episodes: half random, a quarter deep, a quarter
-    optimal."""
-    started = time.monotonic()
-    rng = np.random.default_rng(seed)
-    best, episodes = _episodes(mdp, max(3, num_episodes), rng)
-    has_screens = mdp.screens is not None and not (mdp.metadata.get("inputs") or {}).get("ignore_screens")
-    screen_shape = tuple(mdp.screens.shape[1:]) if mdp.screens is not None and has_screens else None
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_replay, args=(theirs, make_simulator, episodes, screen_shape), daemon=True)
-    process.start()
-    theirs.close()
-    difference: Difference | None = None
-    num_steps = replayed = 0
-    try:
-        for actions in episodes:
-            try:
-                played = ours.recv()
-            except EOFError:
-                process.join(timeout=5)
-                raise EfhorizonError(f"the verifying process ended with exit code {process.exitcode}") from None
-            if isinstance(played, str):
-                raise EfhorizonError(played)
-            replayed += 1
-            num_steps += len(played[1])
-            difference = _first_difference(mdp, actions, *played)
-            if difference is not None:
-                break
-    finally:
-        process.terminate()
-        process.join(timeout=5)
-    seconds = time.monotonic() - started
-    optimal_return = best if mdp.is_complete else None
-    return VerificationReport(replayed, num_steps, screen_shape is not None, optimal_return, seconds, difference)
-
-
-def _episodes(mdp: TabularMDP, count: int, rng: np.random.Generator) -> tuple[float, list[list[int]]]:
-    num_optimal = max(1, count // 4)
-    num_deep = max(1, count // 4)
-    episodes: list[list[int]] = []
-    plan = optimal_plan(mdp)
-    for i in range(num_optimal):
-        if i:
-            plan = optimal_plan(mdp, rng)
-        episodes.append(_walk(mdp, plan.action))
-    for path in graph.shortest_paths(mdp.transitions, _deepest_states(mdp, num_deep, rng)):
-        episodes.append(_walk(mdp, _path_then_random(path, mdp.num_actions, rng)))
-    while len(episodes) < count:
-        episodes.append(_walk(mdp, _path_then_random([], mdp.num_actions, rng)))
-    return plan.optimal_return, episodes
-
-
-def _path_then_random(path: list[int], num_actions: int, rng: np.random.Generator) -> Callable[[int, int], int]:
-    return lambda t, state: path[t] if t < len(path) else int(rng.integers(num_actions))
-
-
-def _walk(mdp: TabularMDP, choose: Callable[[int, int], int]) -> list[int]:
-    """The actions of one episode in the table."""
-    state, actions = 0, []
-    for t in range(mdp.horizon):
-        action = choose(t, state)
-        actions.append(action)
-        state = int(mdp.transitions[state, action])
-        if state < 0:
-            break
-    return actions
-
-
-def _deepest_states(mdp: TabularMDP, count: int, rng: np.random.Generator) -> NDArray[Any]:
-    order, depths = graph.breadth_first_order(mdp.transitions)
-    within = order[depths[order] < mdp.horizon]
-    deepest = within[-max(count, int(np.sum(depths[within] == depths[within[-1]]))) :]
-    return rng.choice(deepest, size=min(count, len(deepest)), replace=False)
-
-
-def _replay(
-    connection: Any,
+    mdp: TabularMDP,
     make_simulator: Callable[[], Simulator],
-    episodes: Sequence[Sequence[int]],
-    screen_shape: tuple[int, ...] | None,
-) -> None:
-    """Play episodes from reset, without ever restoring a state, and send what was seen."""
+    *,
+    num_episodes: int = 30,
+    num_pairs: NumPairs = None,
+    seed: int = 0,
+    num_workers: int = 1,
+    on_progress: Callable[[str], None] = lambda line: None,
+) -> VerificationReport:
+    """Compare the table with the environment. `num_pairs`: how many pairs at least, or "all" at any cost."""
+    started = time.monotonic()
+    run = _Run(mdp, make_simulator, num_workers, np.random.default_rng(seed), on_progress)
     try:
-        simulator = make_simulator()
-        for actions in episodes:
-            simulator.reset()
-            start = _shown(simulator, screen_shape)
-            steps: list[_Step] = []
-            for action in actions:
-                reward, terminated = simulator.step(action)
-                steps.append(_Step(reward, terminated, None if terminated else _shown(simulator, screen_shape)))
-                if terminated:
-                    break
-            connection.send((start, steps))
-    except EfhorizonError as error:
-        connection.send(str(error))
-    except BrokenPipeError:
-        return
-    except Exception as error:
-        connection.send(f"the environment failed: {type(error).__name__}: {error}")
+        report = run.report(max(3, num_episodes), num_pairs)
+    finally:
+        run.close()
+    return replace(report, seconds=time.monotonic() - started)
 
 
-def _shown(simulator: Simulator, shape: tuple[int, ...] | None) -> bytes | None:
-    if shape is None:
-        return None
-    screen = simulator.screen()
-    if screen.shape != shape:  # published files hold pictures where ours hold something more compact
-        screen = simulator.picture()
-    return _digest(screen)
+class _Run:
+    """One verification."""
 
+    def __init__(
+        self,
+        mdp: TabularMDP,
+        make_simulator: Callable[[], Simulator],
+        num_workers: int,
+        rng: np.random.Generator,
+        on_progress: Callable[[str], None],
+    ) -> None:
+        self._mdp, self._rng, self._on_progress = mdp, rng, on_progress
+        self._scope, self._screens = scope_of(mdp), TableScreens(mdp)
+        self._make_player = partial(Player, make_simulator, mdp.num_actions, self._screens.shape)
+        self._num_workers = max(1, min(num_workers, self._scope.num_pairs // _PAIRS_A_WORKER))
+        self._engine = LocalEngine(self._make_player, self._num_workers)  # never restores anything
+        self._replayed: NDArray[np.bool_] = np.zeros(mdp.transitions.shape, bool)
 
-def _digest(screen: NDArray[np.uint8]) -> bytes:
-    return xxhash.xxh3_128_digest(np.ascontiguousarray(screen).tobytes() + str(screen.shape).encode())
+    def close(self) -> None:
+        self._engine.close()
 
+    def report(self, num_episodes: int, num_pairs: NumPairs) -> VerificationReport:
+        best, episodes = mixed_episodes(self._mdp, num_episodes, self._rng)
+        played, difference = self._compared(episodes)
+        scope = self._scope
+        report = VerificationReport(
+            len(played),
+            sum(len(one.rewards) for one in played),
+            screens_compared=self._screens.shape is not None,
+            optimal_return=best if self._mdp.is_complete else None,
+            num_pairs=scope.num_pairs,
+            num_states=len(scope.states),
+            difference=difference,
+        )
+        if difference is None:
+            report = self._with_pairs(report, num_pairs)
+        return replace(
+            report,
+            num_pairs_replayed=int(self._replayed.sum()),
+            num_states_replayed=int(self._replayed.any(axis=1).sum()),
+        )
 
-def _first_difference(
-    mdp: TabularMDP, actions: Sequence[int], start: bytes | None, steps: Sequence[_Step]
-) -> Difference | None:
-    state = 0
-    if start is not None and start != _digest(mdp.screen(0)):
-        return Difference((), "screen", "another one", f"one with digest {start.hex()[:8]}")
-    for t, (action, step) in enumerate(zip(actions, steps, strict=False)):
-        done_so_far = tuple(actions[: t + 1])
-        expected_reward = float(mdp.reward_values[mdp.reward_codes[state, action]])
-        if not _same_reward(expected_reward, step.reward):
-            return Difference(done_so_far, "reward", f"{expected_reward:g}", f"{step.reward:g}")
-        state = int(mdp.transitions[state, action])
-        if t + 1 == mdp.horizon:
-            return None  # beyond the last action a table says nothing
-        if step.terminated != (state < 0):
-            texts = ("an end", "no end")
-            return Difference(done_so_far, "end", texts[state >= 0], texts[not step.terminated])
-        if state < 0:
-            return None
-        if step.screen is not None and step.screen != _digest(mdp.screen(state)):
-            return Difference(
-                done_so_far, "screen", f"that of state {state}", f"one with digest {step.screen.hex()[:8]}"
+    def _with_pairs(self, report: VerificationReport, wanted: NumPairs) -> VerificationReport:
+        total = self._scope.num_pairs
+        if wanted == "all" or (wanted is not None and wanted >= total):
+            return self._with_every_pair(report, bounded=False)
+        if wanted is not None:
+            return self._with_drawn_pairs(report, wanted)
+        raw_pairs = (self._mdp.metadata.get("num_states_raw") or 0) * self._mdp.num_actions
+        if total <= MOST_PAIRS and raw_pairs <= _MOST_RAW_PAIRS:
+            try:
+                return self._with_every_pair(report, bounded=True)
+            except TooManyStatesError:
+                self._on_progress("more raw states than can be visited: drawing pairs instead")
+        return self._with_drawn_pairs(report, SAMPLE)
+
+    def _with_every_pair(self, report: VerificationReport, *, bounded: bool) -> VerificationReport:
+        restoring = LocalEngine(self._make_player, self._num_workers)
+        try:
+            environment = RawStates(restoring, self._mdp.num_actions, self._screens)
+            comparison = compare_every_pair(
+                self._mdp,
+                environment,
+                self._screens,
+                max_steps=_MOST_RAW_PAIRS if bounded else None,
+                on_progress=lambda: self._on_progress(f"{environment.num_steps:,} pairs of raw states replayed"),
             )
-        if mdp.unexplored is not None and mdp.unexplored[state]:
-            return None  # what follows is not known
-    return None
+        finally:
+            restoring.close()
+        self._replayed[comparison.table_states] = True
+        if comparison.difference is not None:
+            return replace(report, difference=comparison.difference)
+        restored = comparison.raw_states
+        most = max(_LEAST_RESET_STEPS, _RESET_STEPS_A_PAIR * len(restored) * self._mdp.num_actions)
+        walks = walk_from_reset(
+            environment,
+            restored,
+            self._screens,
+            self._engine,
+            self._rng,
+            max_steps=most if bounded else None,
+            on_progress=lambda num: self._on_progress(f"{num:,} of {len(restored):,} raw states reached from reset"),
+        )
+        return replace(
+            report,
+            num_raw_states=len(restored),
+            num_raw_states_from_reset=walks.num_states,
+            difference=walks.difference,
+        )
 
+    def _with_drawn_pairs(self, report: VerificationReport, count: int) -> VerificationReport:
+        episodes = episodes_through_pairs(self._mdp, self._scope, count, self._rng)
+        played, difference = self._compared(episodes, f"of {len(episodes):,} pairs that were drawn are replayed")
+        return replace(
+            report,
+            num_pairs_drawn=len(played),
+            num_next_states=sum(len(one.actions) > one.goal_time for one in episodes[: len(played)]),
+            num_next_states_recognised=sum(one.met_goal for one in played),
+            difference=difference,
+        )
 
-def _same_reward(expected: float, found: float) -> bool:
-    """Equal, or equal in float32: published files round."""
-    return expected == found or np.float32(expected) == np.float32(found)
+    def _compared(self, episodes: list[Episode], text: str | None = None) -> tuple[list[Played], Difference | None]:
+        """Play episodes up to the first that differs from the table."""
+        played: list[Played] = []
+        for batch, results in self._results(episodes):
+            for episode, one in zip(batch, results, strict=True):
+                played.append(one)
+                difference = episode_difference(self._mdp, self._screens, episode, one, self._replayed)
+                if difference is not None:
+                    return played, difference
+            if text is not None:
+                self._on_progress(f"{len(played):,} {text}")
+        return played, None
+
+    def _results(self, episodes: list[Episode]) -> Iterator[tuple[list[Episode], list[Played]]]:
+        batches = [episodes[i : i + _EPISODES_A_TASK] for i in range(0, len(episodes), _EPISODES_A_TASK)]
+        num_sent = 0
+        for number, batch in enumerate(batches):
+            while num_sent < len(batches) and self._engine.has_room:
+                self._engine.submit(partial(Player.played, episodes=batches[num_sent]))
+                num_sent += 1
+            assert num_sent > number
+            yield batch, self._engine.next_result()

@@ -108,6 +108,17 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_pairs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pairs",
+        type=_types.count_or_all,
+        metavar="N",
+        help="pairs of a state and an action to replay: a number, drawn at random, or all of them "
+        "(default: all if there are at most a million, else so many that one wrong pair in a thousand is found with "
+        "a chance of 99%%)",
+    )
+
+
 def add_results(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "path",

@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from typing import Literal
 
 _THOUSANDS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "B": 10**9}
 _BYTES = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -38,6 +39,11 @@ def count(least: int = 1, most: int | None = None) -> Callable[[str], int]:
         return int(number)
 
     return parsed
+
+
+def count_or_all(text: str) -> int | Literal["all"]:
+    """A whole number from 0, or the word all."""
+    return "all" if text == "all" else count(least=0)(text)
 
 
 def size(text: str) -> int:

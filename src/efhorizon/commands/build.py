@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HELP = "turn an environment into an exact table"
 DESCRIPTION = """\
 Explores every state of a deterministic environment, merges states that behave
-alike, replays random episodes to check the result, and writes the table to
+alike, compares the result with a fresh environment, and writes the table to
 DIR/NAME. A search that was stopped continues when the same command is run
 again.
 """
@@ -84,8 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_types.count(least=0, most=_arguments.MAX_RUNS),
         default=20,
         metavar="N",
-        help="episodes to verify the table with; 0 skips this (default: 20)",
+        help="episodes to verify the table with, besides its pairs; 0 skips all verification (default: 20)",
     )
+    _arguments.add_pairs(parser)
     _arguments.add_json(parser)
 
 
@@ -110,6 +111,7 @@ def run(options: argparse.Namespace) -> int:
             budget=Budget(options.max_states, options.max_minutes, options.max_memory),
             if_stopped=options.if_stopped,
             verify_episodes=options.episodes,
+            verify_pairs=options.pairs,
         ),
     )
     if options.json:
@@ -143,17 +145,19 @@ def _built(target: Target, options: Options) -> BuildResult:
         task = bar.add_task(f"{target.id}: starting")
         lines = _terminal.SlowLines()
 
-        def on_progress(progress: Progress) -> None:
-            line = progress_line(target, progress)
+        def on_line(line: str) -> None:
             bar.update(task, description=line)
             lines.say(line)
+
+        def on_progress(progress: Progress) -> None:
+            on_line(progress_line(target, progress))
 
         def on_message(message: str) -> None:
             bar.update(task, description=message)
             if not _terminal.is_live():
                 _terminal.say(message)
 
-        return build(target, options, on_progress=on_progress, on_message=on_message)
+        return build(target, options, on_progress=on_progress, on_message=on_message, on_verify=on_line)
 
 
 def _content(result: BuildResult) -> dict[str, Any]:
@@ -175,6 +179,7 @@ def _content(result: BuildResult) -> dict[str, Any]:
         "path": str(result.path) if result.path else None,
         "degenerate": mdp.metadata["degenerate"] if mdp else None,
         "verified": bool(mdp.metadata["verification"]) if mdp else None,
+        "verification": mdp.metadata["verification"] if mdp else None,
         "fingerprint": mdp.fingerprint() if mdp else None,
     }
 

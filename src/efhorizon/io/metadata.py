@@ -35,6 +35,22 @@ class _Verification(Struct, frozen=True):
     optimal_return: _Number | None = None
     seconds: _Number | None = None
     difference: _Difference | None = None
+    # Of what a table says, how much was replayed: older versions replayed episodes only, and did not count.
+    exact: bool = False
+    complete: bool = False
+    pairs: _Count | None = None
+    pairs_replayed: _Count = 0
+    pairs_drawn: _Count | None = None
+    next_states: _Count | None = None
+    next_states_recognised: _Count | None = None
+    states: _Count = 0
+    states_replayed: _Count = 0
+    raw_states: _Count | None = None
+    raw_states_from_reset: _Count | None = None
+
+    def __post_init__(self) -> None:
+        if self.complete and not (self.pairs and self.raw_states and self.raw_states_from_reset is not None):
+            raise ValueError("a complete verification counts pairs and raw states")
 
 
 class _Provenance(Struct, frozen=True):

@@ -174,7 +174,7 @@ class ReplayDifference(Record, frozen=True, kw_only=True):
 
 
 class Replay(Record, frozen=True, kw_only=True):
-    """How a table was verified: episodes replayed in a fresh environment."""
+    """How a table was verified: what was replayed in a fresh environment."""
 
     verified: bool = False
     episodes: Count | None = None
@@ -183,6 +183,17 @@ class Replay(Record, frozen=True, kw_only=True):
     optimal_return: Number | None = None
     seconds: Number | None = None
     difference: ReplayDifference | None = None
+    exact: bool | UnsetType = UNSET
+    complete: bool | UnsetType = UNSET
+    pairs: Count | UnsetType = UNSET
+    pairs_replayed: Count | UnsetType = UNSET
+    pairs_drawn: Count | UnsetType | None = UNSET
+    next_states: Count | UnsetType | None = UNSET
+    next_states_recognised: Count | UnsetType | None = UNSET
+    states: Count | UnsetType = UNSET
+    states_replayed: Count | UnsetType = UNSET
+    raw_states: Count | UnsetType | None = UNSET
+    raw_states_from_reset: Count | UnsetType | None = UNSET
 
 
 class TableFigures(Record, frozen=True, kw_only=True):

@@ -174,7 +174,8 @@ class _Study:
             self._watcher.progress(progress_line(target, progress))
 
         options = Options(out=plan.tables, num_workers=plan.num_workers, budget=plan.budget)
-        result = build(target, options, on_progress=on_progress, on_message=self._watcher.progress)
+        say = self._watcher.progress
+        result = build(target, options, on_progress=on_progress, on_message=say, on_verify=say)
         progress = result.outcome.progress
         if result.mdp is None:
             stopped.add(target.search_name)

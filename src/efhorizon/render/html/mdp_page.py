@@ -329,6 +329,10 @@ def _episode(analysis: AnyAnalysis | None, pictures: Mapping[str, str]) -> Episo
 
 def _verified(replay: Replay) -> str:
     """How the table was checked against its environment."""
+    if replay.verified and replay.pairs and replay.pairs_replayed:
+        exact = "exact: " if replay.exact else ""
+        share = f"{replay.pairs_replayed:,} of {replay.pairs:,} state-action pairs"
+        return f"{exact}{share} replayed in fresh processes; no difference was found"
     if replay.verified and replay.episodes is not None and replay.steps is not None:
         return (
             f"{replay.episodes:,} episodes with {replay.steps:,} steps, replayed from reset in a fresh process; no "

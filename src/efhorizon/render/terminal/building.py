@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from efhorizon.build.pipeline import BuildResult
-from efhorizon.build.verify import VerificationReport
+from efhorizon.build.verify import WRONG_SHARE, VerificationReport
 from efhorizon.mdp import TabularMDP
 from efhorizon.render import numbers
 from efhorizon.render.terminal.layout import Parts, literal, warned
@@ -33,15 +33,23 @@ def build_result(result: BuildResult) -> Parts:
 
 
 def verification_report(name: str | None, report: VerificationReport) -> Parts:
-    """Whether a table and its environment agree, and where they first differ."""
-    verdict = "[green]exact[/green]" if report.is_exact else "[red]not exact[/red]"
-    screens = "with screens" if report.screens_compared else "without screens"
-    yield (
-        f"{literal(name)}: {verdict}; {report.num_steps:,} steps of "
-        f"{numbers.counted(report.num_episodes, 'episode')} compared {screens} in {numbers.seconds(report.seconds)}"
-    )
+    """Whether a table and its environment agree, where they first differ, and how much was compared."""
     if report.difference is not None:
-        yield f"first difference: {literal(report.difference)}"
+        yield f"{literal(name)}: [red]not exact[/red]; first difference: {literal(report.difference)}"
+    else:
+        yield f"{literal(name)}: {_verdict(report.as_json())}"
+    states = f"{_part(report.num_states_replayed, report.num_states)} states"
+    screens = "with screens" if report.screens_compared else "without screens"
+    yield f"  pairs      {_part(report.num_pairs_replayed, report.num_pairs)} replayed, {states}, {screens}"
+    if report.num_pairs_drawn is not None:
+        yield f"  drawn      {report.num_pairs_drawn:,} of them at random; {_chance(report.num_pairs_drawn)}"
+        recognised = _part(report.num_next_states_recognised or 0, report.num_next_states or 0)
+        yield f"             {recognised} next states recognised by their raw state, others by one random episode"
+    if report.num_raw_states is not None:
+        from_reset = _part(report.num_raw_states_from_reset or 0, report.num_raw_states)
+        yield f"  snapshots  {from_reset} reached again from reset, without restoring"
+    yield f"  episodes   {report.num_episodes:,} from reset, {numbers.counted(report.num_steps, 'step')}"
+    yield f"  time       {numbers.seconds(report.seconds)}"
 
 
 def exported_table(mdp: TabularMDP, file: Path, num_bytes: int) -> Parts:
@@ -63,8 +71,37 @@ def verification(verified: Mapping[str, Any] | None) -> str:
     if not verified:
         return warned("no: not compared with the environment, so it may not be exact")
     screens = " with screens" if verified["screens_compared"] else ""
-    episodes = numbers.counted(verified["episodes"], "episode")
-    return f"[green]yes[/green]: {verified['steps']:,} steps of {episodes} replayed{screens}"
+    if verified.get("pairs") is None:  # of an older version
+        episodes = numbers.counted(verified["episodes"], "episode")
+        return f"on {episodes} only: no difference in {verified['steps']:,} steps{screens}"
+    return f"{_verdict(verified)}{screens}"
+
+
+def _verdict(verified: Mapping[str, Any]) -> str:
+    """What the comparison of a table that agrees with its environment proves."""
+    num_pairs = verified["pairs"]
+    if verified.get("exact"):
+        return (
+            f"[green]exact[/green], all {num_pairs:,} pairs of {numbers.counted(verified['states'], 'state')} replayed"
+        )
+    if verified.get("complete"):
+        share = numbers.percent(verified["raw_states_from_reset"] / verified["raw_states"])
+        return f"no difference in any of the {num_pairs:,} pairs, {share} of the snapshots checked from reset"
+    share = numbers.percent(verified["pairs_replayed"] / max(1, num_pairs))
+    return f"no difference in {verified['pairs_replayed']:,} of {num_pairs:,} pairs ({share})"
+
+
+def _part(number: int, total: int) -> str:
+    """How many of all."""
+    if number == total:
+        return f"all {total:,}"
+    return f"{number:,} of {total:,} ({numbers.percent(number / max(1, total))})"
+
+
+def _chance(num_drawn: int) -> str:
+    """What a sample of pairs would have missed."""
+    missed = (1 - WRONG_SHARE) ** num_drawn
+    return f"if one in a thousand were wrong, the chance to miss them all is {numbers.percent(missed)}"
 
 
 def _stopped(result: BuildResult) -> str:
