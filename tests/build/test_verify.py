@@ -96,6 +96,20 @@ def test_a_wrong_transition_shows_in_the_screen(mdp: TabularMDP) -> None:
     assert difference.what == "screen"
 
 
+def test_what_few_episodes_miss_the_pairs_show(tmp_path: Path) -> None:
+    long_walk = functools.partial(WalkSimulator, 40, False)
+    search = opened_search(tmp_path, long_walk(), {})
+    explore(search, 60, long_walk)
+    right = table(search, 60)
+    rewards = right.rewards.copy()
+    rewards[30, 0] = -0.5  # a good episode stays away from it
+    wrong = TabularMDP(right.transitions, rewards, 60, screens=right.screens, screen_mapping=right.screen_mapping)
+    assert verify(wrong, long_walk, num_episodes=3, num_pairs=0).agrees
+    difference = verify(wrong, long_walk, num_episodes=3).difference
+    search.close()
+    assert str(difference) == f"after actions {[2] * 30 + [0]} the reward is 0, but -0.5 in the table"
+
+
 def test_a_sample_says_what_it_covers(mdp: TabularMDP) -> None:
     report = verify(mdp, walk, num_episodes=3, num_pairs=2, seed=3)
     assert report.agrees

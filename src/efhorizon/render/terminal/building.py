@@ -43,8 +43,9 @@ def verification_report(name: str | None, report: VerificationReport) -> Parts:
     yield f"  pairs      {_part(report.num_pairs_replayed, report.num_pairs)} replayed, {states}, {screens}"
     if report.num_pairs_drawn is not None:
         yield f"  drawn      {report.num_pairs_drawn:,} of them at random; {_chance(report.num_pairs_drawn)}"
-        recognised = _part(report.num_next_states_recognised or 0, report.num_next_states or 0)
-        yield f"             {recognised} next states recognised by their raw state, others by one random episode"
+        recognised, num_next = report.num_next_states_recognised or 0, report.num_next_states or 0
+        others = "" if recognised == num_next else ", the others by one random episode"
+        yield f"             {_part(recognised, num_next)} next states recognised by their raw state{others}"
     if report.num_raw_states is not None:
         from_reset = _part(report.num_raw_states_from_reset or 0, report.num_raw_states)
         yield f"  snapshots  {from_reset} reached again from reset, without restoring"
