@@ -15,7 +15,20 @@ KILLS = 5
 
 
 def started(out: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "efhorizon", "build", NAME, "--json", "--out", str(out), "--workers", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "efhorizon",
+        "build",
+        NAME,
+        "--json",
+        "--out",
+        str(out),
+        "--workers",
+        "2",
+        "--pairs",
+        "0",
+    ]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 

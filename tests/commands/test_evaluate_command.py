@@ -50,7 +50,7 @@ def test_a_study_of_one_mdp_and_its_notes(tmp_path: Path, capsys: pytest.Capture
     code, out, _ = evaluate(capsys, path)
     assert code == 0
     assert "a[bold]" in out  # a name is never taken for a style
-    assert "no intervals: 1 game is too few to resample" in out
+    assert "no intervals: 1 family is too few to resample" in out
     assert "no correlation: fewer than two MDPs were solved" in out
     assert "PPO: runs had 200,000 timesteps (the paper's: 5,000,000)" in out
     assert "1 row of MDPs (or of starts) without a complete analysis: left out" in out
@@ -90,3 +90,13 @@ def test_errors_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert err.count("\n") == 1
     assert main(["evaluate", str(path), "--resamples", "0"]) == 2
     assert "--resamples: must be at least 1, such as 5; got 0" in capsys.readouterr().err
+
+
+def test_json_has_both_rules(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = published_file(tmp_path / "summary.csv")
+    assert main(["evaluate", str(given), "--resamples", "5", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert (content["rule"], content["by_papers_rule"]["rule"]) == ("learnt", "paper")
+    assert content["bounds"][0]["num_families"] == 6
+    assert content["bounds"][0]["leaders"]["correlation"]
+    assert all("p_value_all" in test for test in content["bounds"][0]["tests"])

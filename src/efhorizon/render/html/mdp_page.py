@@ -21,7 +21,7 @@ from efhorizon.render.charts.ladder import Rung, ladder
 from efhorizon.render.html.action_returns import ActionReturns, action_returns
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure, horizon_text, undecided, why_hard, witness
-from efhorizon.render.html.mdp_practice import commands, learning_curves, needed_by_runs, run_lines
+from efhorizon.render.html.mdp_practice import about_luck, commands, learning_curves, needed_by_runs, run_lines
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, best_settings
@@ -101,6 +101,7 @@ def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, 
         "undecided": "" if analysis is None else undecided(analysis.figures),
         "learning_chart": learning_curves(entry),
         "runs": run_lines(entry.settings),
+        "about_luck": about_luck(entry),
         "layers": layer_chart(layers) if len(layers) > 1 else None,
         "start_picture": None if analysis is None else pictures.get(analysis.start_picture or ""),
         "deciding_picture": _deciding_picture(analysis, pictures),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from efhorizon.evaluation.records import GORP
+from efhorizon.evaluation.rules import is_trained, solved_by_random_play
 from efhorizon.planning.problem import DEFAULT_MAX_K
 from efhorizon.render import numbers
 from efhorizon.render.charts.learning import learning_chart
@@ -18,6 +19,8 @@ from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, Setting, best_settings
 from efhorizon.study.sweep import SETTINGS
 from efhorizon.suites import registry
+
+PPO = "ppo"
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,23 @@ def run_lines(settings: Sequence[Setting]) -> list[RunLine]:
             )
         )
     return lines
+
+
+def about_luck(entry: MdpEntry) -> str | None:
+    """What random play does by the rule that ends PPO's runs, if PPO was run and that is worth a sentence."""
+    summary = entry.summary
+    if summary is None or summary.random_play is None or PPO not in summary.sample_complexities:
+        return None
+    needed = numbers.steps_needed(summary.random_play)
+    if solved_by_random_play(summary, PPO):
+        return (
+            f"Random play passes the rule that ends PPO's runs after at most {needed} timesteps, so these runs say "
+            "nothing about learning, and the MDP does not count in the tables."
+        )
+    untrained = sum(
+        not is_trained(row) for setting in entry.settings if setting.algorithm == PPO for row in setting.rows
+    )
+    return f"{numbers.counted(untrained, 'run')} of PPO ended before a gradient step, by luck." if untrained else None
 
 
 def commands(entry: MdpEntry) -> list[str]:
