@@ -26,7 +26,7 @@ _ODD = ("uneven", "nothing")
 ODD_LINES = (
     *(f"analyze ../given/odd/{name}.npz --max-k 1 --json" for name in _ODD),
     *(f"gorp ../given/odd/{name}.npz --m 2 --runs 3 --json" for name in _ODD),
-    *(f"train ../given/odd/{name}.npz --algo gorp --settings k1 --json" for name in _ODD),
+    f"train ../given/odd/{_ODD[1]}.npz --algo gorp --settings k1 --json",  # in the other GORP hardly succeeds: a minute
     "analyze ../given/npz/table.npz --max-k 2 --gamma 0.5 --json",
 )
 
