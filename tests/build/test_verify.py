@@ -144,7 +144,7 @@ def test_pairs_that_are_drawn(mdp: TabularMDP) -> None:
 
 def test_too_many_raw_states(mdp: TabularMDP, monkeypatch: pytest.MonkeyPatch) -> None:
     """Then pairs are drawn, which is known beforehand only where the table says how many raw states it stands for."""
-    monkeypatch.setattr("efhorizon.build.verify._MOST_RAW_PAIRS", 10)
+    monkeypatch.setattr("efhorizon.build.verify.MOST_RAW_PAIRS", 10)
     said: list[str] = []
     report = verify(mdp, walk, on_progress=said.append)
     assert (report.agrees, report.is_complete, report.num_pairs_drawn) == (True, False, 12)

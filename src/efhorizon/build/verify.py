@@ -39,7 +39,7 @@ NumPairs = int | Literal["all"] | None  # None: all of a million at most, else a
 MOST_PAIRS = 1_000_000  # of a table whose every pair is compared
 WRONG_SHARE, MISS_CHANCE = 1 / 1000, 0.01
 SAMPLE = math.ceil(math.log(MISS_CHANCE) / math.log(1 - WRONG_SHARE))  # pairs: 4,603
-_MOST_RAW_PAIRS = 4 * MOST_PAIRS  # of the raw states that a table's states stand for
+MOST_RAW_PAIRS = 4 * MOST_PAIRS  # of the raw states that a table's states stand for
 _LEAST_RESET_STEPS = 100_000
 _RESET_STEPS_A_PAIR = 2  # beyond that, not every state is reached again from reset
 _PAIRS_A_WORKER = 10_000  # worth the start of another process
@@ -173,7 +173,7 @@ class _Run:
         if wanted is not None:
             return self._with_drawn_pairs(report, wanted)
         raw_pairs = (self._mdp.metadata.get("num_states_raw") or 0) * self._mdp.num_actions
-        if total <= MOST_PAIRS and raw_pairs <= _MOST_RAW_PAIRS:
+        if total <= MOST_PAIRS and raw_pairs <= MOST_RAW_PAIRS:
             try:
                 return self._with_every_pair(report, bounded=True)
             except TooManyStatesError:
@@ -188,7 +188,7 @@ class _Run:
                 self._mdp,
                 environment,
                 self._screens,
-                max_steps=_MOST_RAW_PAIRS if bounded else None,
+                max_steps=MOST_RAW_PAIRS if bounded else None,
                 on_progress=lambda: self._on_progress(f"{environment.num_steps:,} pairs of raw states replayed"),
             )
         finally:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from efhorizon.build.target import Target
+from efhorizon.build.verify import MOST_RAW_PAIRS
 from efhorizon.study import rates as constants
 from efhorizon.study import sweep
 from efhorizon.study.analyses import is_whole
@@ -146,6 +147,7 @@ def _build_stage(plan: Plan, targets: Sequence[Target], sizes: dict[str, Size], 
     for target in left:
         costs = registry.suite(target.metadata["suite"]).costs
         seconds += Span(costs.build_seconds, 2 * costs.build_seconds)
+        seconds += _verify_seconds(plan, target, sizes[target.id], rates)
         disk += Span(constants.TABLE_DISK, 3 * constants.TABLE_DISK)
         if longest[target.search_name] is target:  # one search serves all horizons
             low, high = costs.search_bytes_a_state
@@ -173,6 +175,14 @@ def _search_seconds(plan: Plan, target: Target, size: Size, rates: Rates) -> Spa
         limit = 60 * plan.budget.max_minutes
         low, high = min(low, limit), limit if high is None else min(high, limit)
     return Span(low, high)
+
+
+def _verify_seconds(plan: Plan, target: Target, size: Size, rates: Rates) -> Span:
+    """Every pair once more, and up to twice as many steps from reset; of the largest tables, a sample."""
+    rate = rates.pairs[str(target.metadata["suite"])] * plan.num_workers / num_actions_of(target)
+    most = MOST_RAW_PAIRS / num_actions_of(target)
+    low = size.low / rate if size.low <= most else 0.0
+    return Span(low, None if size.high is None else 2 * 3 * min(size.high, most) / rate)
 
 
 def _analysis_stage(results: Results, targets: Sequence[Target], sizes: dict[str, Size]) -> StageForecast:
