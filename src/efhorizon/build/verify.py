@@ -116,7 +116,7 @@ def verify(
 ) -> VerificationReport:
     """Compare the table with the environment. `num_pairs`: how many pairs at least, or "all" at any cost."""
     started = time.monotonic()
-    run = _Run(mdp, make_simulator, num_workers, np.random.default_rng(seed), on_progress)
+    run = _Verifier(mdp, make_simulator, num_workers, np.random.default_rng(seed), on_progress)
     try:
         report = run.report(max(3, num_episodes), num_pairs)
     finally:
@@ -124,7 +124,7 @@ def verify(
     return replace(report, seconds=time.monotonic() - started)
 
 
-class _Run:
+class _Verifier:
     """One verification."""
 
     def __init__(
