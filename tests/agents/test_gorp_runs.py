@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
+from goal_mdps import goal_problems
 from gorp_twin import Twin, close, tiny_mdp
 from toy_mdps import random_mdp
 
 from efhorizon import EfhorizonError, TabularMDP
 from efhorizon.agents.streams import drawn_below, streams
 from efhorizon.agents.tabular.gorp import gorp
+from efhorizon.agents.tabular.gorp_search import Trial
 from efhorizon.agents.tabular.runs import InvalidSettingError
 from efhorizon.bounds import examples
 from efhorizon.bounds.exact_horizon import exact_horizon
+from efhorizon.build.pipeline import Options, build
+from efhorizon.build.target import catalogue_target
+from efhorizon.gorp.exact_success import ExactSuccess
+from efhorizon.gorp.ties import TIES, Ties
 from efhorizon.planning.problem import problem
 
 RUNS = 20_000
@@ -46,6 +55,76 @@ def test_success_rate_at_the_exact_m(mdp: TabularMDP) -> None:
     assert exact.success_probability is not None
     result = gorp(mdp, k=1, m=exact.m, runs=RUNS, rng=np.random.default_rng(0))
     assert close(result.success_rate, exact.success_probability, RUNS)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize(("k", "m"), [(1, 1), (1, 3), (2, 2)])
+def test_every_rule_for_ties_has_its_exact_success(k: int, m: int, ties: Ties) -> None:
+    differing = 0
+    for seed in range(5):
+        mdp = tiny_mdp(seed, num_states=7, num_actions=3, horizon=5)
+        exact = ExactSuccess(problem(mdp), k, ties).success(m)
+        result = gorp(mdp, k=k, m=m, runs=RUNS, rng=np.random.default_rng(seed), ties=ties)
+        assert close(result.success_rate, exact.middle, RUNS)
+        differing += not close(result.success_rate, ExactSuccess(problem(mdp), k).success(m).middle, RUNS)
+    assert differing >= 2 or ties == "uniform"
+
+
+def sides(mdp: TabularMDP, ties: Ties, m: int, runs: int) -> tuple[bool, bool]:
+    """Whether simulated success is below 1/2 at m - 1 and above it at m, by more than chance explains."""
+    before, after = (
+        Trial(each, gorp(mdp, k=1, m=each, runs=runs, rng=np.random.default_rng(each), ties=ties).num_optimal, runs)
+        for each in (m - 1, m)
+    )
+    return before.interval[1] < 0.5, after.interval[0] > 0.5
+
+
+@pytest.mark.parametrize("ties", TIES)
+def test_the_least_m_is_on_the_right_side_of_one_half(ties: Ties) -> None:
+    checked = 0
+    for given in goal_problems(12, reversed_actions=True):
+        exact = exact_horizon(given, 1, ties=ties)
+        assert exact.m is not None
+        if exact.m > 1:
+            found = (exact.success_probability, exact.previous_success_probability)
+            if min(abs(each - 0.5) for each in found if each is not None) > 0.01:
+                assert sides(given.mdp, ties, exact.m, 40_000) == (True, True)
+                checked += 1
+    assert checked >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "ties", "m", "runs"),
+    [
+        ("freeway_10_fs30", "lowest", 30, 400_000),
+        ("freeway_10_fs30", "adversarial", 38, 400_000),
+        ("MiniGrid-KeyCorridorS3R1-v0", "lowest", 50, 400_000),
+    ],
+)
+def test_published_mdps_with_other_ties(name: str, ties: Ties, m: int, runs: int, tmp_path: Path) -> None:
+    """The figures of docs/bounds.md: success is 0.492 and 0.509, 0.496 and 0.509, 0.494 and 0.502 there."""
+    pytest.importorskip("minigrid" if name.startswith("MiniGrid") else "ale_py")
+    mdp = build(catalogue_target(name), Options(out=tmp_path, num_workers=1)).mdp
+    assert mdp is not None
+    exact = exact_horizon(problem(mdp), 1, ties=ties)
+    assert (exact.m, exact.smallest_m_verified) == (m, True)
+    assert sides(mdp, ties, m, runs) == (True, True)
+
+
+def test_ties_against_gorp_need_its_exact_success() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidSettingError, match="with adversarial ties here: rewards have no common unit"):
+        gorp(TabularMDP([[0, 0]], [[1e-30, 1.0]], 3), k=1, m=1, rng=rng, ties="adversarial")
+    with pytest.raises(InvalidSettingError, match=r"here: the sum of .* returns may not fit in 64 bits"):
+        gorp(TabularMDP([[0, 0]], [[1e6, 1.0]], 3), k=1, m=10**12, rng=rng, ties="adversarial")
+    with pytest.raises(InvalidSettingError, match="ties must be one of uniform, lowest, adversarial, got 'first'"):
+        gorp(tiny_mdp(0), k=1, m=1, rng=rng, ties="first")  # type: ignore[arg-type]
+
+
+def test_runs_with_uniform_ties_are_those_that_stored_rows_came_from() -> None:
+    runs = gorp(examples.delayed_rewards(6, 3), k=2, m=3, runs=64, rng=np.random.default_rng(5))
+    assert hashlib.sha256(runs.actions.astype("<i4").tobytes()).hexdigest()[:16] == "80422bc3d307b4a2"
 
 
 def test_a_policy_over_time() -> None:

@@ -36,6 +36,26 @@ def test_live_equals_table_on_a_walk(k: int, m: int) -> None:
     assert {run.timesteps for run in found} == {table.timesteps}
 
 
+def test_ties_may_go_to_the_first_sequence(tmp_path: Path) -> None:
+    """In a walk of three actions the last leads on: ties to the lowest index lead back."""
+    runs, walk = 250, WalkSimulator(4)
+    found = [live_gorp(live_environment(walk, horizon=5), k=1, m=3, seed=seed, ties="lowest") for seed in range(runs)]
+    rate = np.mean([run.total_reward == 1 for run in found]).item()
+    lowest, uniform = (
+        gorp(walk_table(4, 5), k=1, m=3, runs=40_000, rng=np.random.default_rng(0), ties=ties).success_rate
+        for ties in ("lowest", "uniform")
+    )
+    assert close(rate, lowest, runs)
+    assert not close(rate, uniform, runs)
+    with pytest.raises(EfhorizonError, match="ties must be uniform or lowest in a live environment, got 'adversarial'"):
+        live_gorp(live_environment(walk, horizon=5), k=1, m=1, ties="adversarial")
+    saved = tmp_path / "run.json"
+    live_gorp(live_environment(walk, horizon=5), k=1, m=3, ties="lowest", max_steps=1, checkpoint=saved)
+    with pytest.raises(EfhorizonError, match="a checkpoint of another run"):
+        live_gorp(live_environment(walk, horizon=5), k=1, m=3, checkpoint=saved)
+    assert live_gorp(live_environment(walk, horizon=5), k=1, m=3, ties="lowest", checkpoint=saved) == found[0]
+
+
 def test_live_equals_table_on_a_gridworld(gridworld: TabularMDP) -> None:
     mdp = TabularMDP(gridworld.transitions, gridworld.rewards, 12)
     runs = 60

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from brute_force import Exact
 from planning.test_sweeps import random_table
 
-from efhorizon import TabularMDP, load
+from efhorizon import TabularMDP, load, save
 from efhorizon.bounds import examples
 from efhorizon.bounds.analysis import analyze
 from efhorizon.commands import main
@@ -184,6 +185,35 @@ def test_several_tables_make_one_table(run: Callable[..., tuple[str, str]]) -> N
     assert len(rows) == 3
     contents = json.loads(run(*both, "--json")[0])
     assert [content["id"] for content in contents] == ["MiniGrid-Empty-5x5-v0", "MiniGrid-KeyCorridorS3R1-v0"]
+
+
+def test_rules_for_ties(folder: Path, run: Callable[..., tuple[str, str]]) -> None:
+    """A lock that opens after four second actions: the lowest index is the worst one."""
+    run = partial(run, "--max-k", 1)
+    mdp = examples.sparse_rewards(4)
+    save(TabularMDP(mdp.transitions[:, ::-1], mdp.rewards[:, ::-1], 4), folder / "tables" / "lock")
+    found = json.loads(run("lock", "--ties", "all", "--json")[0])
+    by_ties = found["exact_by_ties"]
+    assert (found["ties"], by_ties["uniform"]["m"]) == ("uniform", found["effective_horizon"]["m"])
+    assert by_ties["uniform"]["value"] < by_ties["lowest"]["value"] == by_ties["adversarial"]["value"]
+    lowest = json.loads(run("lock", "--ties", "lowest", "--json")[0])
+    assert lowest["ties"] == "lowest"
+    assert "exact_by_ties" not in lowest
+    assert lowest["effective_horizon"]["m"] == by_ties["lowest"]["m"]
+    shown = run("lock", "--ties", "all")[0]
+    values = [by_ties[rule]["value"] for rule in ("uniform", "lowest", "adversarial")]
+    assert [line.count("H = ") + line.count("H ≤ ") for line in shown.splitlines() if "ties  " in line] == [3]
+    assert all(f"{value:.2f} (k = " in shown for value in values)
+    assert "drawn at random, for the exact figures (--ties all shows other rules)" in run("lock")[0]
+    assert "to the lowest index, for the exact figures" in run("lock", "--ties", "lowest")[0]
+    save(TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 3, unexplored=[False, True]), folder / "tables" / "part")
+    assert "other rules for ties need a complete one" in run("part", "--ties", "lowest", ok=1)[1]
+
+
+def test_a_discount_of_one_half_has_an_exact_horizon(folder: Path, run: Callable[..., tuple[str, str]]) -> None:
+    found = json.loads(run("MiniGrid-Empty-5x5-v0", "--horizon", 8, "--gamma", 0.5, "--max-k", 1, "--json")[0])
+    assert found["effective_horizon"]["by_k"]["1"]["exact_m"] is not None
+    check_order(found)
 
 
 def test_bad_input_is_one_line(folder: Path, run: Callable[..., tuple[str, str]]) -> None:

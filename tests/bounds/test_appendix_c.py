@@ -36,6 +36,7 @@ from efhorizon.bounds.exact_horizon import exact_horizon
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 from efhorizon.gorp.backward import GreedyChoices
 from efhorizon.gorp.decisions import choices
+from efhorizon.gorp.ties import TIES
 from efhorizon.planning.problem import Problem, problem
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "bridge"
@@ -162,9 +163,24 @@ def test_success_limits_hold_for_every_larger_m(rng: np.random.Generator) -> Non
         bound, greedy = FailureBound(options, returns.moments()), GreedyChoices(options, returns)
         for m in (3, 30, 300):
             limit = bound.success_limit(m)
-            assert all(greedy.success(later).low <= limit + 1e-12 for later in (m, m + 1, 2 * m))
+            for later, ties in product((m, m + 1, 2 * m), TIES):
+                assert greedy.success(later, ties).low <= limit + 1e-12
             proved += limit < 0.5
     assert proved >= 5
+
+
+def test_a_bound_for_all_ties_holds_against_the_worst(rng: np.random.Generator) -> None:
+    beyond_uniform = 0
+    for trial in range(12):
+        given = problem(random_table(rng, trial))
+        bound = appendix_c_bound(given, 1, uniform_ties=False)
+        if bound.m is not None and bound.m < 1000:
+            for ties in TIES:
+                exact = exact_horizon(given, 1, ties=ties)
+                assert exact.m is not None
+                assert exact.m <= bound.m
+            beyond_uniform += bound.m > (appendix_c_bound(given, 1).m or 0)
+    assert beyond_uniform >= 1
 
 
 def test_bennett_is_at_least_bernstein() -> None:

@@ -91,6 +91,31 @@ def test_one_m(capsys: pytest.CaptureFixture[str]) -> None:
     assert (short["horizon"], short["success_rate"]) == (2, 1.0)  # within two steps nothing is paid
 
 
+def test_ties_and_the_exact_success_beside(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """A lock of four right actions of two; in `last` the right one is the last."""
+    mdp = load(folder / "tables" / "sparse")
+    save(TabularMDP(mdp.transitions[:, ::-1], mdp.rewards[:, ::-1], mdp.horizon), folder / "tables" / "last")
+    arguments = ("--m", 4, "--runs", 4001, "--ties")
+    for name in ("sparse", "last"):
+        for ties in ("uniform", "lowest", "adversarial"):
+            found = run_json(capsys, name, *arguments, ties)
+            assert found["ties"] == ties
+            assert found["success_rate"] == pytest.approx(found["exact_success"], abs=0.04)
+    asked = (("sparse", "lowest"), ("last", "lowest"), ("last", "adversarial"))
+    first, last, worst = (run_json(capsys, name, *arguments, ties)["exact_success"] for name, ties in asked)
+    assert first == pytest.approx(1.0)
+    assert last == pytest.approx(worst)
+    assert worst < 0.9
+    assert run_json(capsys, "last", "--m", 4)["exact_success"] is None
+    assert run_json(capsys, "last", "--ties", "lowest")["m"] > run_json(capsys, "last")["m"]
+    assert main(["gorp", "last", "--m", "4", "--ties", "lowest"]) == 0
+    shown = capsys.readouterr().out
+    assert "GORP, k = 1, m = 4, lowest ties: " in shown
+    assert f"exactly: with probability {last:.4f}" in shown
+    message = failed(capsys, "MiniGrid-Empty-5x5-v0", "--live", "--m", 1, "--ties", "adversarial", code=2)
+    assert "--ties adversarial needs a table" in message
+
+
 def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["gorp", "sparse"]) == 0
     shown = capsys.readouterr().out
@@ -113,6 +138,8 @@ def test_live(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert found["timesteps"] == [8**2 * 3] * 2
     assert len(list((folder / "saved").iterdir())) == 2
     assert run_json(capsys, *arguments) == found  # resumed from the end
+    assert run_json(capsys, *arguments, "--ties", "lowest")["ties"] == "lowest"
+    assert len(list((folder / "saved").iterdir())) == 4
     assert main(["gorp", "MiniGrid-Empty-5x5-v0", "--live", "--m", "1", "--horizon", "8", "--max-steps", "1"]) == 3
     assert "--max-steps ended it" in capsys.readouterr().out
 

@@ -72,6 +72,7 @@ def test_ours_is_read_back_unchanged(tmp_path: Path) -> None:
             budgets={"ppo": 2e5, "dqn": 2e5},
             returns={"ppo": 0.1 + 0.2},
             effective_horizon=INF,
+            effective_horizons_by_ties={"lowest": 2.5, "adversarial": 3.0},
         ),
         summary("two", type="shaped", unshaped="one", k_min=None, epw=None, bounds={"ucb": 3.0}, reward_min=None),
         summary("one@human", type="exploration", effective_horizon_kind="upper", bounds={"ucb": 1.0}),

@@ -11,23 +11,26 @@ from efhorizon import TabularMDP
 from efhorizon.bounds import examples
 from efhorizon.gorp.backward import GreedyChoices
 from efhorizon.gorp.decisions import choices
+from efhorizon.gorp.forward import ForwardChoices
 from efhorizon.gorp.goal import GoalChoices, binomial_distance
 from efhorizon.gorp.success import Success
+from efhorizon.gorp.ties import Ties
 from efhorizon.planning.problem import Problem, problem
 
 
-def exact_success(given: Problem, k: int, m: int) -> Success:
+def exact_success(given: Problem, k: int, m: int, ties: Ties = "uniform") -> Success:
     options = choices(given, k)
-    return GreedyChoices(options, given.return_distributions(options.group_ends)).success(m)
+    return GreedyChoices(options, given.return_distributions(options.group_ends)).success(m, ties)
 
 
+@pytest.mark.parametrize("ties", ["uniform", "lowest"])
 @pytest.mark.parametrize("k", [1, 2, 3])
-def test_success_is_that_of_exact_distributions(k: int) -> None:
+def test_success_is_that_of_exact_distributions(k: int, ties: Ties) -> None:
     decided = 0
-    for given in goal_problems(12):
+    for given in goal_problems(12, reversed_actions=ties == "lowest"):
         greedy = GoalChoices(given, k)
         for m in (1, 2, 7, 60, 3000):
-            expected, found = exact_success(given, k, m), greedy.success(m, 0.0)
+            expected, found = exact_success(given, k, m, ties), greedy.success(m, 0.0, ties=ties)
             assert max(found.high - found.low, expected.high - expected.low) < 1e-7
             assert found.low <= expected.high
             assert expected.low <= found.high
@@ -90,6 +93,13 @@ def test_the_distance_of_binomial_distributions_is_bounded() -> None:
         points = np.arange(m + 1)
         exact = abs(binom.pmf(points, m, p) - binom.pmf(points, m, p + difference)).sum() / 2
         assert exact <= binomial_distance(m, p, difference) <= max(1e-12, 6 * exact)
+
+
+def test_ties_against_gorp_are_refused_forward_in_time() -> None:
+    given = goal_problems(1)[0]
+    for greedy in (GoalChoices(given, 1), ForwardChoices(given, 1)):
+        with pytest.raises(ValueError, match="ties against GORP depend on its later success"):
+            greedy.success(1, 0.0, ties="adversarial")
 
 
 def test_only_goal_mdps_without_discount_are_taken() -> None:

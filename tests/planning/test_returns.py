@@ -12,7 +12,8 @@ from toy_mdps import random_mdp
 from efhorizon import TabularMDP
 from efhorizon.planning import returns
 from efhorizon.planning.moments import ReturnMoments, return_moments
-from efhorizon.planning.returns import NoLatticeError, return_distributions
+from efhorizon.planning.return_units import NoLatticeError
+from efhorizon.planning.returns import return_distributions
 from efhorizon.planning.timeline import Timeline, timeline
 
 
@@ -93,6 +94,32 @@ def test_discounted_moments(rng: np.random.Generator) -> None:
                 check_moments(moments, pair, chances)
 
 
+@pytest.mark.parametrize("gamma", ["0.5", "0.25", "0.75", "0.9", "0"])
+@pytest.mark.parametrize("given_policy", [False, True])
+def test_discounted_distributions(rng: np.random.Generator, gamma: str, given_policy: bool) -> None:
+    for _ in range(6):
+        mdp = random_mdp(rng, num_states=4, num_actions=2, horizon=4)
+        policy = dyadic_policy(rng, mdp) if given_policy else None
+        plan = timeline(mdp)
+        found = return_distributions(plan, np.arange(plan.num_pairs), policy, gamma=float(gamma))
+        denominator = Fraction(gamma).denominator
+        for pair in range(plan.num_pairs):
+            expected = enumerated(plan, pair, policy, Fraction(gamma))
+            finest = denominator ** max(0, found.units.last - plan.time_of(pair))
+            least, mass = found.of(pair)
+            assert {Fraction(least + i, finest) for i in np.flatnonzero(mass).tolist()} == set(expected)
+            for value, chance in expected.items():
+                assert mass[int(value * finest) - least] == pytest.approx(float(chance), rel=found.relative_error)
+
+
+def test_time_in_which_nothing_is_paid_makes_no_lattice_finer() -> None:
+    """200 steps after the only payment: the lattice of discounted returns is that of two steps."""
+    plan = timeline(TabularMDP([[1, 2], [2, 2], [2, 2]], [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]], 200))
+    found = return_distributions(plan, [0], gamma=0.5)
+    assert found.units.last == 1
+    assert found.of(0)[1].tolist() == [0.75, 0.25]
+
+
 def test_tiny_probabilities_keep_their_digits() -> None:
     """A lock of 20 right actions of 6: the mean return is 6^-20, of which no digit may be lost."""
     length = 20
@@ -120,7 +147,9 @@ def test_pairs_that_earn_nothing_share_one_distribution() -> None:
 @pytest.mark.parametrize(
     ("rewards", "options", "message"),
     [
-        ([[0.0, 1.0]], {"gamma": 0.9}, "gamma = 0.9"),
+        ([[0.0, 1.0]], {"gamma": 0.99999}, "gamma = 0.99999.* over 5 steps lie on too fine a lattice"),
+        ([[0.0, 1.0]], {"gamma": 1e-300}, "gamma = 1e-300.* too fine"),
+        ([[0.0, 1.0]], {"gamma": 0.99, "max_points": 10_000}, "more than 10000"),
         ([[1e-30, 1.0]], {}, "no common unit"),
         ([[1e-6, 1.0]], {"max_points": 10_000}, "more than 10000"),
     ],

@@ -10,7 +10,7 @@ import pytest
 from evaluation_data import unfinished_figures
 from synthetic_study import analysis as made
 
-from efhorizon.render.html.explanations import horizon_text, undecided, why_hard, witness
+from efhorizon.render.html.explanations import horizon_text, ties, undecided, why_hard, witness
 from efhorizon.study.analysis_record import AnyAnalysis, decoded_analysis
 
 
@@ -154,3 +154,22 @@ def test_why_no_state_is_named(content: dict[str, Any]) -> None:
         entry |= {"theorem_m": None, "theorem_reason": reason}
     assert undecided(read(content).figures) == f"There is no deciding state: {reason}."
     assert witness("effective_horizon_simple", read(content).figures) == reason
+
+
+def test_the_rule_for_ties_is_named(content: dict[str, Any]) -> None:
+    assert ties(read(content).figures) == "Exact figures hold with ties drawn at random."
+    content["analysis"]["exact_by_ties"] = {
+        "lowest": {
+            "value": 4.0959,
+            "k": 1,
+            "m": 30,
+            "kind": "upper",
+            "exact_m": {"1": 30},
+            "reason": "k = 4 may be better",
+        },
+        "adversarial": {"reason": "not affordable"},
+    }
+    assert ties(read(content).figures) == (
+        "Exact figures hold with ties drawn at random. If ties go to the lowest index, H ≤ 4.10 (k = 1, m = 30) "
+        "(k = 4 may be better); against GORP, unknown (not affordable)."
+    )

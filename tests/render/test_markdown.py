@@ -245,6 +245,35 @@ def test_lists(small: tuple[StudyData, Tables, Tables]) -> None:
     assert [line[0] for line in lines(text, "")].count("pong_10_fs30") == 3
 
 
+def test_rules_for_ties_are_listed_where_they_differ(tmp_path: Path) -> None:
+    own = {"value": 2.0, "k": 1, "m": 10, "kind": "exact"}
+    found = {
+        "easier": {
+            "lowest": {"value": 1.0, "k": 1, "m": 1, "kind": "exact"},
+            "adversarial": {"reason": "not affordable"},
+        },
+        "harder": {"lowest": own, "adversarial": {"value": 2.3, "k": 1, "m": 20, "kind": "upper", "reason": "k = 4"}},
+        "same": {"lowest": own, "adversarial": own},
+        "older": None,
+    }
+    given = [analysis(name) for name in found]
+    for content, by_ties in zip(given, found.values(), strict=True):
+        if by_ties is not None:
+            content["analysis"]["exact_by_ties"] = by_ties
+    data = study_data(results_directory(tmp_path / "results", given, []))
+    text = pages((data, *tables_by_rule(data, num_resamples=RESAMPLES)))["lists.md"]
+    section = text.split("## Ties", 1)[1].split("## Bounds", 1)[0]
+    assert "For 1 of the 3 MDPs with an exact H, all three give the same" in section
+    rows = [[cell.replace("\u00a0", " ") for cell in row] for row in lines(section, "")]
+    shown = {row[0]: row[1:] for row in rows if row[0] in found}
+    assert shown["harder"] == ["H = 2.00 (k = 1, m = 10)"] * 2 + ["H ≤ 2.30 (k = 1, m = 20)"]
+    assert shown["easier"][1] == "H = 1.00 (k = 1, m = 1)"
+    assert shown["easier"][2].startswith(MISSING)
+    assert "not affordable" in section
+    assert set(shown) == {"easier", "harder"}
+    assert "## Ties" not in pages((data, *tables_by_rule(data, num_resamples=RESAMPLES)))["tables.md"]
+
+
 def test_a_study_of_nothing_but_theory(tmp_path: Path) -> None:
     data = study_data(results_directory(tmp_path / "results", [analysis("a"), analysis("b")], []))
     text = pages((data, *tables_by_rule(data, num_resamples=RESAMPLES)))["tables.md"]

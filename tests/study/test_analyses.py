@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import UNSET
 from msgspec.structs import replace
 from toy_mdps import random_mdp
 
@@ -122,8 +123,9 @@ def test_a_record_has_what_the_contract_says() -> None:
 
 
 def test_the_figures_are_those_of_the_analysis_in_its_order() -> None:
-    """What `analyze --json` prints and what a study stores is the same text."""
+    """What `analyze --json` prints and what a study stores is the same text, but for other rules for ties."""
     figures = plain(analysis_record(corridor(), max_k=2)[0])["analysis"]
+    assert list(figures.pop("exact_by_ties")) == ["lowest", "adversarial"]
     assert json.dumps(figures) == json.dumps(analyze(corridor(), max_k=2).as_json())
 
 
@@ -193,6 +195,34 @@ def test_an_analysis_is_current_until_an_input_changes(tmp_path: Path) -> None:
     assert current_analysis(results, mdp, max_k=2) is None
     assert current_analysis(results, corridor(length=5)) is None
     assert current_analysis(results, corridor(inputs={"code": "another"})) is None  # its screens may differ
+
+
+def test_an_analysis_of_an_older_version_gets_other_rules_for_ties(tmp_path: Path) -> None:
+    """Nothing else is made again, and the same is written that an analysis of today has."""
+    results, mdp = Results.made(tmp_path), corridor()
+    written = write_analysis(results, mdp)
+    assert set(written.figures.exact_by_ties) == {"lowest", "adversarial"}  # type: ignore[arg-type]
+    older = replace(written, figures=replace(written.figures, ties=UNSET, exact_by_ties=UNSET))
+    results.write_analysis(older)
+    assert "exact_by_ties" not in (tmp_path / "analyses" / f"{written.id}.json").read_text()
+    expected = replace(written, figures=replace(written.figures, ties=UNSET))
+    assert current_analysis(results, mdp) == expected
+    assert results.analysis(written.id) == expected
+
+
+def test_other_rules_for_ties_are_those_of_the_analysis(tmp_path: Path) -> None:
+    mdp = corridor()
+    stored = write_analysis(Results.made(tmp_path), mdp).figures.exact_by_ties
+    found = analyze(mdp, ties="all").as_json()["exact_by_ties"]
+    assert list(found) == ["uniform", "lowest", "adversarial"]
+    assert stored is not UNSET
+    for rule, figures in stored.items():
+        assert (figures.value, figures.k, figures.m) == tuple(found[rule][name] for name in ("value", "k", "m"))
+    without_unit = TabularMDP([[0, -1]], [[1e-7, 12345.678]], horizon=3, metadata={"id": "odd"})
+    unknown = write_analysis(Results.made(tmp_path / "other"), without_unit)
+    assert unknown.figures.effective_horizon.kind != "exact"
+    reasons = {each.reason for each in unknown.figures.exact_by_ties.values()}  # type: ignore[union-attr]
+    assert reasons == {"not computed: the effective horizon with uniform ties is not exact"}
 
 
 @pytest.mark.parametrize("kind", ["start", "deciding", "episode"])

@@ -20,6 +20,12 @@ def random_goal_mdp(rng: np.random.Generator) -> TabularMDP:
     )
 
 
-def goal_problems(count: int) -> list[Problem]:
-    found = (problem(random_goal_mdp(np.random.default_rng(seed))) for seed in range(3 * count))
+def goal_problems(count: int, *, reversed_actions: bool = False) -> list[Problem]:
+    """Action 0 leads to the goal; if reversed, the last action does, so that ties to the lowest index do harm."""
+    found = []
+    for seed in range(3 * count):
+        mdp = random_goal_mdp(np.random.default_rng(seed))
+        if reversed_actions:
+            mdp = TabularMDP(mdp.transitions[:, ::-1].copy(), mdp.rewards[:, ::-1].copy(), mdp.horizon)
+        found.append(problem(mdp))
     return [given for given in found if given.is_goal_mdp][:count]

@@ -17,8 +17,8 @@ Law = dict[Fraction, Fraction]  # value: probability
 class Twin:
     """One small MDP, and an exploration policy [S, A] or None for the uniform one."""
 
-    def __init__(self, mdp: TabularMDP, policy: np.ndarray | None = None) -> None:
-        self.mdp = mdp
+    def __init__(self, mdp: TabularMDP, policy: np.ndarray | None = None, gamma: Fraction = Fraction(1)) -> None:
+        self.mdp, self.gamma = mdp, gamma
         self.actions = range(mdp.num_actions)
         self.rewards = [[Fraction(str(np.float32(r))) for r in row] for row in mdp.rewards]
         uniform = [Fraction(1, mdp.num_actions)] * mdp.num_actions
@@ -32,7 +32,7 @@ class Twin:
         law: Law = defaultdict(Fraction)
         for action in self.actions:
             for value, chance in self.law(time + 1, int(self.mdp.transitions[state, action])).items():
-                law[self.rewards[state][action] + value] += self.policy[state][action] * chance
+                law[self.rewards[state][action] + self.gamma * value] += self.policy[state][action] * chance
         return law
 
     def _best(self, time: int, state: int) -> Fraction:
@@ -42,16 +42,20 @@ class Twin:
         return max(self.optimal_q(time, state, action) for action in self.actions)
 
     def optimal_q(self, time: int, state: int, action: int) -> Fraction:
-        return self.rewards[state][action] + self.best(time + 1, int(self.mdp.transitions[state, action]))
+        following = self.best(time + 1, int(self.mdp.transitions[state, action]))
+        return self.rewards[state][action] + self.gamma * following
 
     def sequence_law(self, time: int, state: int, sequence: tuple[int, ...]) -> Law:
-        prefix = Fraction(0)
+        prefix, factor = Fraction(0), Fraction(1)
         for action in sequence:
             if state < 0 or time == self.mdp.horizon:
                 break
-            prefix += self.rewards[state][action]
-            state, time = int(self.mdp.transitions[state, action]), time + 1
-        return {prefix + value: chance for value, chance in self.law(time, state).items()}
+            prefix += factor * self.rewards[state][action]
+            state, time, factor = int(self.mdp.transitions[state, action]), time + 1, factor * self.gamma
+        law: Law = defaultdict(Fraction)
+        for value, chance in self.law(time, state).items():
+            law[prefix + factor * value] += chance
+        return law
 
     def choice(self, time: int, state: int, k: int, m: int) -> list[Fraction]:
         """The chance of each first action in one iteration of GORP(k, m), over all A^k sequences."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, cast
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
 
 from efhorizon.bounds.covering_length import CoveringLength
-from efhorizon.bounds.effective_horizon import EffectiveHorizon
+from efhorizon.bounds.effective_horizon import EffectiveHorizon, effective_horizon_with
 from efhorizon.bounds.effective_planning_window import EffectivePlanningWindow
 from efhorizon.bounds.exact_horizon import LikeliestFailure
 from efhorizon.bounds.goal_horizon import GoalHorizon
@@ -17,6 +18,8 @@ from efhorizon.bounds.qvi_solvability import QviSolvability, qvi_solvability
 from efhorizon.bounds.registry import BoundResult, registered_bounds
 from efhorizon.bounds.theorem_horizon import TheoremHorizon, theorem_horizon
 from efhorizon.bounds.unfinished import AnytimeAnalysis, analyze_unfinished
+from efhorizon.errors import InvalidTableError
+from efhorizon.gorp.ties import TIES, Ties
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.occupancy import OccupancyMinima, optimal_return_probability
 from efhorizon.planning.optimal import worst_values
@@ -48,6 +51,8 @@ class Analysis:
     bounds: dict[str, BoundResult]  # by name, everything that is registered
     titles: dict[str, str]
     lower_bound: LowerBound | None
+    ties: Ties = "uniform"  # the rule with which the effective horizon holds
+    by_ties: Mapping[Ties, EffectiveHorizon] = field(default_factory=dict)  # with each rule, where that was asked for
 
     @property
     def effective_horizon(self) -> EffectiveHorizon:
@@ -90,6 +95,7 @@ class Analysis:
         reasons = {name: bound.reason for name, bound in self.bounds.items() if bound.reason is not None}
         if self.solvability.reason is not None:
             reasons["min_k"] = self.solvability.reason
+        by_ties = {rule: tie_figures(found) for rule, found in self.by_ties.items()}
         return {
             "id": self.id,
             "complete": True,
@@ -139,8 +145,21 @@ class Analysis:
             "deciding_state": _witness_json(self.deciding),
             "theorem_states": {str(bound.k): _witness_json(bound.witness) for bound in self.theorem},
             "most_failures": None if self.most_failures is None else asdict(self.most_failures),
+            "ties": self.ties,
             "reasons": reasons,
-        }
+        } | ({"exact_by_ties": by_ties} if by_ties else {})
+
+
+def tie_figures(horizon: EffectiveHorizon) -> dict[str, Any]:
+    """The effective horizon with one rule for ties in plain types."""
+    return {
+        "value": horizon.value,
+        "k": horizon.k,
+        "m": _writable(horizon.m),
+        "kind": horizon.kind,
+        "exact_m": {str(entry.k): entry.exact_m for entry in horizon.by_k if entry.exact_m is not None},
+        "reason": horizon.why_not_exact,
+    }
 
 
 def analyze(
@@ -151,24 +170,31 @@ def analyze(
     max_k: int = DEFAULT_MAX_K,
     exact: bool = True,
     reward_bounds: tuple[float, float] | None = None,
+    ties: Ties | Literal["all"] = "uniform",
 ) -> Analysis | AnytimeAnalysis:
     """Every bound of the paper and of the registry, for the uniform exploration policy or a given one.
 
-    `exact=False` leaves out the exact effective horizon, which takes the longest on large tables. A table with
-    unexplored states gives intervals instead of numbers; `reward_bounds` says between what their rewards lie.
+    `exact=False` leaves out the exact effective horizon, which takes the longest on large tables. `ties` is the rule
+    with which GORP breaks ties in the exact effective horizon (`gorp/ties.py`); "all" is uniform ties, and beside them
+    the others in `by_ties`. A table with unexplored states gives intervals instead of numbers; `reward_bounds` says
+    between what their rewards lie.
     """
     if mdp.unexplored is not None:
+        if ties != "uniform":
+            raise InvalidTableError("the table is unfinished; other rules for ties need a complete one")
         return analyze_unfinished(mdp, gamma=gamma, exploration=exploration_policy, reward_bounds=reward_bounds)
     given = problem(mdp, gamma=gamma, policy=exploration_policy, max_k=max_k, exact=exact)
-    return analysis_of(given)
+    return analysis_of(given, ties)
 
 
-def analysis_of(given: Problem) -> Analysis:
+def analysis_of(given: Problem, ties: Ties | Literal["all"] = "uniform") -> Analysis:
     """The analysis of a problem."""
-    mdp = given.mdp
+    mdp, rule = given.mdp, "uniform" if ties == "all" else ties
     worst_return = worst_values(given.timeline, gamma=given.gamma).reward()
     listed = registered_bounds()
-    bounds = {bound.name: bound(given) for bound in listed}
+    bounds = {bound.name: bound(given) for bound in listed if rule == "uniform" or bound.name != "effective_horizon"}
+    if rule != "uniform":
+        bounds["effective_horizon"] = effective_horizon_with(given, rule)
     value = getattr(bounds["effective_horizon"], "value", None)
     return Analysis(
         id=mdp.metadata.get("id"),
@@ -186,7 +212,15 @@ def analysis_of(given: Problem) -> Analysis:
         bounds=bounds,
         titles={bound.name: bound.title for bound in listed},
         lower_bound=None if value is None else lower_bound(mdp.horizon, mdp.num_actions, value),
+        ties=rule,
+        by_ties={} if ties != "all" else {each: _horizon_with(given, each, bounds) for each in TIES},
     )
+
+
+def _horizon_with(given: Problem, ties: Ties, bounds: Mapping[str, BoundResult]) -> EffectiveHorizon:
+    if ties == "uniform":
+        return cast(EffectiveHorizon, bounds["effective_horizon"])
+    return effective_horizon_with(given, ties)
 
 
 def _writable(number: int | None) -> int | None:

@@ -21,6 +21,7 @@ from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 from efhorizon.gorp.exact_success import MAX_SEQUENCES
+from efhorizon.gorp.ties import Ties
 from efhorizon.planning.problem import Problem, effective_horizon_of
 from efhorizon.planning.sweeps import Witness
 
@@ -59,6 +60,14 @@ class EffectiveHorizon:
     sample_complexity: int | None
     reason: str | None = None
 
+    @property
+    def why_not_exact(self) -> str | None:
+        """Why it is an upper bound, or not known at all."""
+        if self.kind == "exact" or self.k is None:
+            return self.reason
+        best = self.by_k[self.k - 1]
+        return best.exact_reason if best.exact_m is None else "a k that was not computed may do with fewer episodes"
+
 
 @sample_complexity_bound("effective_horizon", title="effective horizon, GORP (Lemma 5.3)")
 def effective_horizon(problem: Problem) -> EffectiveHorizon:
@@ -69,7 +78,32 @@ def effective_horizon(problem: Problem) -> EffectiveHorizon:
     5.4, in goal MDPs Theorem B.4). The result is "exact" if no k left out or only bounded can be better: H_k is at
     least k + log_A m if every smaller m was tried and fails.
     """
-    by_k = tuple(_at_k(problem, k) for k in range(1, problem.max_k + 1))
+    by_k = tuple(_at_k(problem, k, *_from_distributions(problem, k)) for k in range(1, problem.max_k + 1))
+    return _least(problem, by_k)
+
+
+def effective_horizon_with(problem: Problem, ties: Ties, *, max_points: int = PATIENT_POINTS) -> EffectiveHorizon:
+    """The same for another rule for ties, with at most so many lattice points for one m.
+
+    Theorems 5.4 and B.4 hold however ties are broken; Appendix C is done in the form that does, and only where no exact
+    m is found and no work is spared. For k > 1 no m is tried that would be no better than a smaller k.
+    """
+    if ties == "uniform":
+        return effective_horizon(problem)
+    num_actions, by_k = problem.mdp.num_actions, list[HorizonAtK]()
+    for k in range(1, problem.max_k + 1):
+        best = min((num_actions**entry.k * entry.m for entry in by_k if entry.m is not None), default=None)
+        most = None if best is None else (best - 1) // num_actions**k
+        if most == 0:
+            exact, tight = ExactHorizon(k, reason="no m is better than a smaller k"), AppendixCBound(k)
+        else:
+            exact, tight = _with_ties(problem, k, ties, most, max_points)
+        by_k.append(_at_k(problem, k, exact, tight))
+    return _least(problem, tuple(by_k))
+
+
+def _least(problem: Problem, by_k: tuple[HorizonAtK, ...]) -> EffectiveHorizon:
+    """The least over k."""
     found = [entry for entry in by_k if entry.m is not None]
     if not found:
         reason = f"no bound for k up to {problem.max_k}: {by_k[0].upper_reason or by_k[0].theorem_reason}"
@@ -102,9 +136,8 @@ def _m(entry: HorizonAtK) -> int:
     return entry.m
 
 
-def _at_k(problem: Problem, k: int) -> HorizonAtK:
+def _at_k(problem: Problem, k: int, exact: ExactHorizon, tight: AppendixCBound) -> HorizonAtK:
     theorem = theorem_horizon(problem, k)
-    exact, tight = _from_distributions(problem, k)
     exact_m = exact.m if exact.smallest_m_verified else None
     uppers: list[tuple[int, str, LikeliestFailure | Witness | _Place | None]] = []
     if exact.m is not None and exact_m is None:
@@ -141,7 +174,7 @@ def _from_distributions(problem: Problem, k: int) -> tuple[ExactHorizon, Appendi
     Goal MDPs have a quicker way of their own, which keeps no sequences; but an m at which success is 1/2 to all digits
     is decided in fractions.
     """
-    num_sequences = int(problem.optimal.reached.sum()) * problem.mdp.num_actions**k
+    num_sequences = _num_sequences(problem, k)
     if problem.exact and problem.is_goal_mdp and problem.gamma == 1.0:
         found = goal_sufficient_m(problem, k)
         work = num_sequences * math.isqrt(found.m or 1)
@@ -155,13 +188,37 @@ def _from_distributions(problem: Problem, k: int) -> tuple[ExactHorizon, Appendi
     return exact, appendix_c_bound(problem, k, sufficient_m=exact.m)
 
 
-def _exact(problem: Problem, k: int) -> ExactHorizon:
+def _with_ties(
+    problem: Problem, k: int, ties: Ties, most: int | None, max_points: int
+) -> tuple[ExactHorizon, AppendixCBound]:
+    """The same for another rule: an m up to `most`, and Appendix C where there is none but work may be done."""
+    num_sequences = _num_sequences(problem, k)
+    is_goal = problem.is_goal_mdp and problem.gamma == 1.0 and ties != "adversarial"
+    exact = ExactHorizon(k, reason="not asked for")
+    if problem.exact and not is_goal and max_points < PATIENT_POINTS and num_sequences > MAX_SEQUENCES:
+        return ExactHorizon(k, reason=f"not affordable: {num_sequences:,} action sequences"), AppendixCBound(k)
+    if problem.exact and is_goal and (most is None or num_sequences > MAX_SEQUENCES):
+        exact = goal_sufficient_m(problem, k, max_points=max_points, ties=ties)
+    if problem.exact and not (exact.smallest_m_verified or exact.reason == NOT_TRIED):
+        exact = _exact(problem, k, ties, most, max_points)
+    if exact.m is not None or most is not None or max_points < PATIENT_POINTS or num_sequences > MAX_SEQUENCES:
+        return exact, AppendixCBound(k, reason="left out")
+    return exact, appendix_c_bound(problem, k, uniform_ties=False)
+
+
+def _num_sequences(problem: Problem, k: int) -> int:
+    return int(problem.optimal.reached.sum()) * int(problem.mdp.num_actions**k)
+
+
+def _exact(
+    problem: Problem, k: int, ties: Ties = "uniform", most: int | None = None, points: int = PATIENT_POINTS
+) -> ExactHorizon:
     if not problem.exact:
         return ExactHorizon(k, reason="not asked for")
     sweep = problem.sweep(k)
-    if sweep is not None and sweep.solvable:  # some m suffices, by the law of large numbers
-        return exact_horizon(problem, k, max_m=PATIENT_M, max_points=PATIENT_POINTS)
-    return exact_horizon(problem, k, max_m=MAX_M, max_points=MAX_POINTS)
+    if sweep is not None and sweep.solvable:  # some m suffices, by the law of large numbers: only optimal actions tie
+        return exact_horizon(problem, k, max_m=min(PATIENT_M, most or PATIENT_M), max_points=points, ties=ties)
+    return exact_horizon(problem, k, max_m=min(MAX_M, most or MAX_M), max_points=min(points, MAX_POINTS), ties=ties)
 
 
 def _no_appendix_c(k: int, num_sequences: int) -> AppendixCBound:

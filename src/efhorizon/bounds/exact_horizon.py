@@ -9,7 +9,7 @@ sequences to have the largest sum is one integral (`gorp/winning.py`), and succe
     P(success | t, s) = sum_{a optimal} P(a chosen | t, s) P(success | t + 1, f(s, a)).
 
 Convention: among several sequences with the largest mean, GORP draws one uniformly (the pseudocode leaves it open).
-An action that begins more of the tied sequences is then chosen more often.
+An action that begins more of the tied sequences is then chosen more often. Other rules: `gorp/ties.py`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from efhorizon.gorp.decisions import TooManySequencesError
 from efhorizon.gorp.exact_success import ExactSuccess, UndecidedError
 from efhorizon.gorp.least_m import Attempt, LeastM
 from efhorizon.gorp.success import SHOWN_WITHOUT, Success
+from efhorizon.gorp.ties import Ties
 from efhorizon.planning.problem import Problem
-from efhorizon.planning.returns import NoLatticeError
+from efhorizon.planning.return_units import NoLatticeError
 
 MAX_M = 100_000
 PATIENT_M = 1_000_000_000  # the same where some m must suffice
@@ -64,20 +65,23 @@ class ExactHorizon:
     least_possible_m: int | None = 1  # every smaller m was tried and fails; None where every m does
 
 
-def exact_horizon(problem: Problem, k: int, *, max_m: int = MAX_M, max_points: int = MAX_POINTS) -> ExactHorizon:
+def exact_horizon(
+    problem: Problem, k: int, *, max_m: int = MAX_M, max_points: int = MAX_POINTS, ties: Ties = "uniform"
+) -> ExactHorizon:
     """The least m up to `max_m` with which GORP(k, m) returns an optimal policy with probability at least 1/2.
 
     Success need not grow with m, so every m is tried from 1 on while that is cheap. After that m is doubled until it
     suffices or takes more than `max_points` lattice points, and bisection follows; it can miss a smaller m only if
     success crosses 1/2 more than once in between. The m that were passed over are tried then; if they are too many,
-    `smallest_m_verified` is False. Where no m can succeed, that is proved by Bennett's inequality if possible. Every
-    comparison with 1/2 holds with a proven error bound; where it cannot, success is computed as a fraction.
+    `smallest_m_verified` is False. Where no m can succeed, that is proved by Bennett's inequality if possible, whatever
+    the rule for ties. Every comparison with 1/2 holds with a proven error bound; where it cannot, success is computed
+    as a fraction.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
     try:
-        greedy = ExactSuccess(problem, k)
-        limit = _hopeless_from(greedy, max_m)
+        greedy = ExactSuccess(problem, k, ties)
+        limit = _hopeless_from(problem, greedy, max_m)
         search = _search(greedy, max_m if limit is None else max(1, limit - 1), max_points)
     except (NoLatticeError, TooManySequencesError, UndecidedError) as error:
         return ExactHorizon(k, reason=str(error))
@@ -115,19 +119,21 @@ def _search(greedy: ExactSuccess, max_m: int, max_points: int) -> LeastM[Success
         return Attempt(success.low >= 0.5, success, success.points)
 
     search = LeastM(attempt)
-    search.scan(max_m, SCAN_POINTS)
+    search.scan(max_m, min(SCAN_POINTS, max_points))
     search.grow(lambda m: 2 * m, max_m, max_points=max_points)
     search.narrow(lambda failing, m: m - failing <= 1 or search.points >= CHEAP_POINTS)
     search.narrow(lambda failing, m: m - failing <= max(1, m // PRECISION), attempt=rough_attempt)
-    search.verify(VERIFY_POINTS)
+    search.verify(min(VERIFY_POINTS, 10 * max_points))
     return search
 
 
-def _hopeless_from(greedy: ExactSuccess, max_m: int) -> int | None:
+def _hopeless_from(problem: Problem, greedy: ExactSuccess, max_m: int) -> int | None:
     """An m up to max_m from which on no m can succeed half the time; None where there is no proof."""
     if greedy.choices is None or greedy.returns is None:
         return None
-    bound = FailureBound(greedy.choices, greedy.returns.moments())
+    is_discounted = problem.gamma != 1.0  # distributions are not in reward units then
+    moments = problem.return_moments(greedy.choices.group_ends) if is_discounted else greedy.returns.moments()
+    bound = FailureBound(greedy.choices, moments)
     if bound.success_limit(max_m) >= _HOPELESS:
         return None
     search = LeastM(lambda m: Attempt(bound.success_limit(m) < _HOPELESS, None), m=max_m)

@@ -6,6 +6,7 @@ from efhorizon.bounds.exact_horizon import ExactHorizon, likeliest_failure
 from efhorizon.gorp.goal import MAX_SEQUENCES_A_CHOICE, GoalChoices
 from efhorizon.gorp.least_m import Attempt, LeastM, geometric_mean, halfway
 from efhorizon.gorp.success import SHOWN_WITHOUT, Success, compared_with_half
+from efhorizon.gorp.ties import Ties
 from efhorizon.planning.problem import Problem
 
 MAX_M = 10**18
@@ -16,21 +17,23 @@ PRECISION = 1000  # else it ends when m is known to one part in so many
 NOT_TRIED = "not every smaller m was tried"
 
 
-def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
+def goal_sufficient_m(
+    problem: Problem, k: int, *, max_points: int = MAX_POINTS, ties: Ties = "uniform"
+) -> ExactHorizon:
     """An m with which GORP(k, m) succeeds at least half the time in a goal MDP, close above one that was not seen to.
 
     Success is computed from exact distributions (`gorp/goal.py`), up to choices that are hardly ever met. m grows by a
     factor of 4 until it suffices, then bisection to one part in a thousand. Smaller m may suffice as well, so this is
-    an upper bound on m_k, unless every smaller m can be tried soon.
+    an upper bound on m_k, unless every smaller m can be tried soon. Ties that go against GORP are beyond this way.
     """
     if problem.mdp.num_actions**k > MAX_SEQUENCES_A_CHOICE:
         return ExactHorizon(k, reason=f"{problem.mdp.num_actions}^{k} sequences are too many to compare one by one")
     greedy = GoalChoices(problem, k)
-    search = _search(greedy)
+    search = _search(greedy, max_points, ties)
     if search.m is None or search.found is None:
         tried = f"success stays below 1/2 for every m tried up to {search.failing}; larger m were not tried"
         return ExactHorizon(k, reason=tried)
-    success = search.found.evidence.or_closer(greedy.success(search.m, SHOWN_WITHOUT))
+    success = search.found.evidence.or_closer(greedy.success(search.m, SHOWN_WITHOUT, ties=ties))
     return ExactHorizon(
         k=k,
         m=search.m,
@@ -43,11 +46,11 @@ def goal_sufficient_m(problem: Problem, k: int) -> ExactHorizon:
     )
 
 
-def _search(greedy: GoalChoices) -> LeastM[Success]:
+def _search(greedy: GoalChoices, max_points: int, ties: Ties) -> LeastM[Success]:
     """Fourfold m until one suffices, bisection, and every m that was passed over."""
 
     def attempt(m: int) -> Attempt[Success]:
-        success = compared_with_half(lambda left_out: greedy.success(m, left_out, least=0.5))
+        success = compared_with_half(lambda left_out: greedy.success(m, left_out, least=0.5, ties=ties))
         return Attempt(True if success.low >= 0.5 else None if success.high >= 0.5 else False, success, success.points)
 
     def is_close(failing: int, m: int) -> bool:
@@ -57,9 +60,9 @@ def _search(greedy: GoalChoices) -> LeastM[Success]:
         return halfway(failing, m) if m <= 2 * failing else geometric_mean(failing, m)
 
     search = LeastM(attempt)
-    search.grow(lambda m: max(1, 4 * m), MAX_M, max_points=MAX_POINTS)
+    search.grow(lambda m: max(1, 4 * m), MAX_M, max_points=max_points)
     search.narrow(is_close, middle=middle)
-    search.verify(SCAN_POINTS)
+    search.verify(min(SCAN_POINTS, max_points))
     return search
 
 

@@ -22,9 +22,15 @@ from efhorizon.agents.tabular.gorp_search import (
 )
 from efhorizon.agents.tabular.runs import Runs
 from efhorizon.commands import _exit, _terminal
+from efhorizon.gorp.decisions import TooManySequencesError
+from efhorizon.gorp.exact_success import ExactSuccess, UndecidedError
+from efhorizon.gorp.success import Success
+from efhorizon.gorp.ties import Ties
 from efhorizon.io.tables import load, table_path
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy, load_policy
+from efhorizon.planning.problem import problem
+from efhorizon.planning.return_units import NoLatticeError
 from efhorizon.render.terminal.gorp import gorp_runs, live_line, live_runs, trial_line
 
 
@@ -40,14 +46,27 @@ def run_on_table(options: argparse.Namespace) -> int:
         m, results = search.m, search.results
     else:
         m, results = options.m, _run_with_m(mdp, options, explorer)
+    exact = None if options.ties is None or m is None else _exact_success(mdp, options, explorer, m)
     name = mdp.metadata.get("id") or (path.parent.name if path.suffix == ".npz" else path.name)
     if options.json:
-        content = _content(mdp, options, m, search, results, learning_curve(mdp, results, explorer))
+        content = _content(mdp, options, m, search, results, exact, learning_curve(mdp, results, explorer))
         seconds = round(time.perf_counter() - began, 3)
         _terminal.print_json({"id": name, "path": str(path), **content, "seconds": seconds})
     else:
-        _terminal.show(gorp_runs(name, mdp, options.k, m, results, search))
+        _terminal.show(gorp_runs(name, mdp, options.k, m, results, search, _ties(options), exact))
     return _exit.DONE
+
+
+def _ties(options: argparse.Namespace) -> Ties:
+    return options.ties or "uniform"
+
+
+def _exact_success(mdp: TabularMDP, options: argparse.Namespace, explorer: ExplorationPolicy, m: int) -> Success | str:
+    """The exact chance of success of GORP(k, m), or why it is not known."""
+    try:
+        return ExactSuccess(problem(mdp, policy=explorer), options.k, _ties(options)).success(m)
+    except (NoLatticeError, TooManySequencesError, UndecidedError) as error:
+        return str(error)
 
 
 def _num_runs(options: argparse.Namespace) -> int:
@@ -57,7 +76,15 @@ def _num_runs(options: argparse.Namespace) -> int:
 def _run_with_m(mdp: TabularMDP, options: argparse.Namespace, explorer: ExplorationPolicy) -> Runs:
     with _terminal.waiting(f"running GORP on {options.table}"):
         rng = np.random.default_rng(options.seed)
-        return gorp(mdp, k=options.k, m=options.m, runs=_num_runs(options), rng=rng, exploration_policy=explorer)
+        return gorp(
+            mdp,
+            k=options.k,
+            m=options.m,
+            runs=_num_runs(options),
+            rng=rng,
+            exploration_policy=explorer,
+            ties=_ties(options),
+        )
 
 
 def _searched(mdp: TabularMDP, options: argparse.Namespace, explorer: ExplorationPolicy) -> GorpSearch:
@@ -73,6 +100,7 @@ def _searched(mdp: TabularMDP, options: argparse.Namespace, explorer: Exploratio
             rng=np.random.default_rng(options.seed),
             budget=BUDGET if options.budget is None else options.budget,
             exploration_policy=explorer,
+            ties=_ties(options),
             on_trial=on_trial,
         )
 
@@ -83,6 +111,7 @@ def _content(
     m: int | None,
     search: GorpSearch | None,
     results: Runs,
+    exact: Success | str | None,
     curve: LearningCurve,
 ) -> dict[str, Any]:
     """Everything that `gorp` says about a table, as JSON; null where there is nothing to say."""
@@ -96,7 +125,9 @@ def _content(
         "runs": results.num_runs,
         "seed": options.seed,
         "exploration_policy": None if options.exploration_policy is None else str(options.exploration_policy),
+        "ties": _ties(options),
         "success_rate": results.success_rate,
+        "exact_success": exact.middle if isinstance(exact, Success) else None,
         "sample_complexity": results.timesteps if 2 * results.num_optimal >= results.num_runs else None,
         "m_low": None if search is None else search.m_low,
         "m_high": None if search is None else search.m_high,
@@ -137,6 +168,7 @@ def _live_run(options: argparse.Namespace, seed: int) -> LiveRun:
             k=options.k,
             m=options.m,
             seed=seed,
+            ties=_ties(options),
             max_steps=options.max_steps,
             checkpoint=_checkpoint(options, environment.id, seed),
             on_progress=on_progress,
@@ -153,6 +185,7 @@ def _live_content(options: argparse.Namespace, results: list[LiveRun]) -> dict[s
         "m": options.m,
         "runs": len(results),
         "seed": options.seed,
+        "ties": _ties(options),
         "success_rate": None,  # the optimal return of a live environment is unknown
         "sample_complexity": None,
         "m_low": None,
@@ -171,4 +204,5 @@ def _checkpoint(options: argparse.Namespace, name: str, seed: int) -> Path | Non
         return None
     safe = name.replace("/", "_")
     folder: Path = options.checkpoints
-    return folder / f"{safe}-T{options.horizon or 'own'}-k{options.k}-m{options.m}-seed{seed}.json"
+    rule = "" if _ties(options) == "uniform" else f"-{_ties(options)}"
+    return folder / f"{safe}-T{options.horizon or 'own'}-k{options.k}-m{options.m}{rule}-seed{seed}.json"

@@ -26,6 +26,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_exploration_policy(parser)
     _arguments.add_max_k(parser)
     parser.add_argument(
+        "--ties",
+        choices=("uniform", "lowest", "adversarial", "all"),
+        default="uniform",
+        help="how GORP breaks ties in the exact effective horizon: at random, by the lowest index, in the worst way, "
+        "or all three side by side (default: uniform)",
+    )
+    parser.add_argument(
         "--reward-bounds",
         type=_types.number,
         nargs=2,
@@ -57,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
                 exploration_policy=policy,
                 max_k=options.max_k,
                 reward_bounds=None if options.reward_bounds is None else tuple(options.reward_bounds),
+                ties=options.ties,
             )
         results.append((path, result))
         deciding = result.deciding if isinstance(result, Analysis) else None

@@ -51,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="when searching: timesteps of a run, at most (default: 100,000,000)",
     )
+    parser.add_argument(
+        "--ties",
+        choices=("uniform", "lowest", "adversarial"),
+        help="which of several best sequences is taken: one at random, the first, or the worst (default: uniform); "
+        "if given, the exact chance of success is shown too",
+    )
     _arguments.add_exploration_policy(parser)
     parser.add_argument("--live", action="store_true", help="play in the environment instead of on a table")
     parser.add_argument(
@@ -76,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
         return _gorp.run_on_table(options)
     if options.exploration_policy is not None:
         raise UsageError("--exploration-policy is about the states of a table: it does not go with --live")
+    if options.ties == "adversarial":
+        raise UsageError("--ties adversarial needs a table: it does not go with --live")
     if options.m is None:
         raise UsageError("--live needs --m: it runs GORP, it does not search for m")
     return _gorp.run_live(options)

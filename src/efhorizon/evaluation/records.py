@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from efhorizon.study.analysis_record import SEPARATOR
 
@@ -44,6 +44,7 @@ class MdpSummary:
     returns: Mapping[str, float]  # algorithm: final return, median over the seeds of the best setting
     random_play: float | None = None  # timesteps until random play passes PPO's rule on training episodes
     learnt: Mapping[str, float] | None = None  # sample complexities of trained networks only: see `rules.py`
+    effective_horizons_by_ties: Mapping[str, float] = field(default_factory=dict)  # exact ones, by another rule
 
     @property
     def base_name(self) -> str:

@@ -55,6 +55,7 @@ _TYPES_IN_FILE = {ours: theirs for theirs, ours in PUBLISHED_TYPES.items()}
 _LEARNT = "learnt_sample_complexity_"
 _REQUIRED = ("mdp_name", "horizon", "num_actions")
 _STATES = ("num_states_consolidated", "num_state_consolidated")  # the authors' README has the second spelling
+_TIES = "effective_horizon_ties_"
 _COMPLEXITY, _RETURN, _BUDGET, _BOUND = "sample_complexity_", "reward_", "budget_", re.compile(r"(?s)bound_(.+)_log10")
 _HORIZON_AND_FRAMESKIP, _LEVEL = re.compile(r"_\d+_fs\d+(-v\d+)?$"), re.compile(r"_(easy|hard|exploration)_l\d+$")
 _SHAPING = re.compile(r"-[A-Za-z]+Shaped(?=-v\d+$)")
@@ -137,6 +138,7 @@ def fields_of(summary: MdpSummary) -> dict[str, str | float | None]:
         "base_mdp_name": summary.unshaped,
         "family": summary.family,
         "effective_horizon_kind": summary.effective_horizon_kind,
+        **{_TIES + rule: value for rule, value in summary.effective_horizons_by_ties.items()},
         **{_BUDGET + algorithm: value for algorithm, value in summary.budgets.items()},
         "random_play_steps": summary.random_play,
         **{_LEARNT + algorithm: value for algorithm, value in (summary.learnt or {}).items()},
@@ -201,6 +203,7 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
         returns={algorithm: value for algorithm, value in returns.items() if value is not None},
         random_play=fields.positive("random_play_steps") or _random_play(fields, horizon),
         learnt=learnt if any(column.startswith(_LEARNT) for column in line) else None,
+        effective_horizons_by_ties=fields.with_prefix(_TIES),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from msgspec import UNSET
+
 from efhorizon.agents.deep.random_play import RandomPlay
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON, SIMPLE_TITLE, horizon_bound, horizon_of, worst_case_bound
@@ -56,7 +58,14 @@ def theory_summary(analysis: AnalysisRecord[CompleteFigures]) -> MdpSummary:
         budgets={},
         returns={},
         random_play=_random_play(figures),
+        effective_horizons_by_ties=_by_ties(figures),
     )
+
+
+def _by_ties(figures: CompleteFigures) -> dict[str, float]:
+    """The exact effective horizon with other rules for ties, as far as it is known."""
+    found = {} if figures.exact_by_ties is UNSET else figures.exact_by_ties
+    return {rule: each.value for rule, each in found.items() if each.kind == "exact" and each.value is not None}
 
 
 def _bounds(figures: CompleteFigures) -> dict[str, float]:

@@ -65,6 +65,11 @@ class Choices:
     def arms(self) -> Arms:
         return Arms(self.group_starts, self.arm_starts, self.arm_groups, self.arm_actions, self.arm_counts)
 
+    @property
+    def times(self) -> NDArray[np.int64]:
+        """[O], ascending."""
+        return np.searchsorted(self.timeline.starts, self.pairs, side="right") - 1
+
     def place(self, choice: int) -> tuple[int, int]:
         """The time and the state of a choice."""
         pair = int(self.pairs[choice])

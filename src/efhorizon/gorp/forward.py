@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from efhorizon.gorp.backward import GreedyChoices
 from efhorizon.gorp.decisions import choices_at
 from efhorizon.gorp.success import Chances, Success, forward_success
+from efhorizon.gorp.ties import NOT_FORWARD, Ties
 from efhorizon.planning.problem import Problem
 from efhorizon.planning.returns import ReturnDistributions
 
@@ -40,13 +41,15 @@ class ForwardChoices:
         """Distributions of the returns after sequences that end there."""
         return replace(self._returns, index=self._place[ends].astype(np.int64))
 
-    def success(self, m: int, max_left_out: float, *, least: float = 0.0) -> Success:
+    def success(self, m: int, max_left_out: float, *, least: float = 0.0, ties: Ties = "uniform") -> Success:
         """Success, but for choices that are met least: at most `max_left_out` of all chances."""
+        if ties == "adversarial":
+            raise ValueError(NOT_FORWARD)
 
         def chances_at(pairs: NDArray[np.int64]) -> Chances:
             options = choices_at(self._problem, pairs, self._k)
             greedy = GreedyChoices(options, self._returns.part(self._place[options.group_ends]))
-            (chances, missing, error), points = greedy.probabilities(m)
+            (chances, missing, error), points = greedy.probabilities(m, ties)
             work = points + _POINTS_A_SEQUENCE * len(options.arm_groups) + _POINTS_A_TIME
             return chances, missing + error, work
 

@@ -2,8 +2,8 @@
 
 In a goal MDP a rollout's return is 0 or the goal's reward, so a sequence of k actions is one number: the chance p that
 the goal is reached, at once or by the exploration policy afterwards. The sum of its m returns is binomial, and the
-chance of each action to be chosen the integral of `winning.py`. Nothing has to be kept for a choice (`success.py`),
-and no distribution of returns.
+chance of each action to be chosen the integral of `winning.py`, or the sum of `ties.py` if ties go to the lowest index.
+Nothing has to be kept for a choice (`success.py`), and no distribution of returns.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from efhorizon.compiled import Flags, Floats, Integers, compiled, compiled_parallel, prange
 from efhorizon.gorp.success import Chances, Success, forward_success
 from efhorizon.gorp.sums import WINDOW_EXPONENT, WINDOW_MASS, binomial_distribution, last_inside
+from efhorizon.gorp.ties import NOT_FORWARD, Ties, first_at_point
 from efhorizon.gorp.winning import win_at_point
 from efhorizon.planning.moments import mixing_error
 from efhorizon.planning.problem import Problem
@@ -50,14 +51,16 @@ class GoalChoices:
         # a chance of 1 is left to actions that reach the goal at once, for it has no rounding error
         self._table = _GoalTable(line.states, line.successors, pays, problem.goal_chances, 4 * mixing_error(line))
 
-    def success(self, m: int, max_left_out: float, *, least: float = 0.0) -> Success:
+    def success(self, m: int, max_left_out: float, *, least: float = 0.0, ties: Ties = "uniform") -> Success:
         """Success within `max_left_out`, and rounding: choices of at most that chance together are left out."""
+        if ties == "adversarial":
+            raise ValueError(NOT_FORWARD)
 
         def chances_at(pairs: NDArray[np.int64]) -> Chances:
             chances = np.zeros((len(pairs), self._problem.mdp.num_actions))
             errors, work = np.zeros(len(pairs)), np.zeros(len(pairs), np.int64)
             with threads_if(len(pairs) >= _PARALLEL_FROM):
-                _goal_choices(pairs, m, self._k, self._table, chances, errors, work)
+                _goal_choices(pairs, m, self._k, ties == "lowest", self._table, chances, errors, work)
             return chances, errors, int(work.sum())
 
         return forward_success(self._problem, chances_at, max_left_out=max_left_out, least=least)
@@ -65,7 +68,7 @@ class GoalChoices:
 
 @compiled_parallel
 def _goal_choices(
-    pairs: Integers, m: int, k: int, table: _GoalTable, out: Floats, doubts: Floats, work: Integers
+    pairs: Integers, m: int, k: int, lowest: bool, table: _GoalTable, out: Floats, doubts: Floats, work: Integers
 ) -> None:
     states, successors, pays, values, relative_error = table
     num_actions = successors.shape[1]
@@ -83,6 +86,14 @@ def _goal_choices(
                 n += 1
             group[order[i]] = n - 1
             counts[n - 1] += 1.0
+        if lowest:
+            own_counts = np.zeros((n, num_actions))
+            for i in range(len(p)):
+                own_counts[group[i], i // num_actions ** (k - 1)] += 1.0
+            doubts[row], points = _binomial_firsts(m, n, chances, counts, own_counts, relative_error, out[row])
+            work[row] = points + len(p)
+            doubts[row] += max(0.0, 1.0 - out[row].sum())
+            continue
         wins = np.zeros(n)
         doubts[row], points = _binomial_wins(m, n, chances, counts, relative_error, wins)
         work[row] = points + len(p)
@@ -125,22 +136,8 @@ def _binomial_wins(
     """Add each group's chance, for one of its sequences, to have the largest of binomial sums; error bound, points."""
     first = np.empty(n, np.int64)
     last = np.empty(n, np.int64)
-    floor = 0
-    for i in range(n):
-        first[i], last[i] = _window(m, chances[i])
-        floor = max(floor, first[i])
     active = np.empty(n, np.int64)
-    num_active, top, longest = 0, floor, 0
-    doubt = 0.0
-    for i in range(n):
-        length = last[i] - first[i] + 1
-        wrong = binomial_distance(m, chances[i], relative_error * chances[i])
-        doubt += counts[i] * (wrong + WINDOW_MASS + (10 * length + 4) * ROUNDING)
-        if last[i] >= floor:
-            active[num_active] = i
-            num_active += 1
-            top = max(top, last[i])
-            longest = max(longest, length)
+    num_active, floor, top, longest, doubt = _windows(m, n, chances, counts, relative_error, first, last, active)
     if num_active == 1:
         wins[active[0]] = 1.0 / counts[active[0]]
         return doubt, 1
@@ -152,11 +149,8 @@ def _binomial_wins(
     own_counts = np.empty(num_active)
     own_wins = np.zeros(num_active)
     for j in range(num_active):
-        i = active[j]
-        own_counts[j] = counts[i]
-        binomial_distribution(m, chances[i], 1.0 - chances[i], first[i], masses[j, : last[i] - first[i] + 1])
-        for x in range(first[i], floor):
-            below[j] += masses[j, x - first[i]]
+        own_counts[j] = counts[active[j]]
+    _fill_masses(m, num_active, chances, first, last, active, floor, masses, below)
     for x in range(floor, top + 1):
         for j in range(num_active):
             i = active[j]
@@ -170,6 +164,76 @@ def _binomial_wins(
     for j in range(num_active):
         wins[active[j]] = own_wins[j]
     return doubt + ROUNDING * (top - floor + 1), num_active * (top - floor + 1)
+
+
+@compiled
+def _binomial_firsts(
+    m: int, n: int, chances: Floats, counts: Floats, own_counts: Floats, relative_error: float, out: Floats
+) -> tuple[float, int]:
+    """Add to `out` the chance of each action [A] if ties go to the lowest; own_counts [n, A] are by first action."""
+    first = np.empty(n, np.int64)
+    last = np.empty(n, np.int64)
+    active = np.empty(n, np.int64)
+    num_active, floor, top, longest, doubt = _windows(m, n, chances, counts, relative_error, first, last, active)
+    if longest > MAX_WINDOW:
+        return 1.0, 1
+    masses = np.empty((num_active, longest))
+    below = np.zeros(num_active)
+    _fill_masses(m, num_active, chances, first, last, active, floor, masses, below)
+    order = np.arange(len(out))
+    all_below = np.empty(len(out))
+    all_reached = np.empty(len(out))
+    for x in range(floor, top + 1):
+        all_below[:] = 1.0
+        all_reached[:] = 1.0
+        for j in range(num_active):
+            i = active[j]
+            reached = 1.0 if x >= last[i] else min(1.0, below[j] + masses[j, x - first[i]])
+            for action in range(len(out)):
+                if own_counts[i, action] > 0.0:
+                    all_below[action] *= below[j] ** own_counts[i, action]
+                    all_reached[action] *= reached ** own_counts[i, action]
+            below[j] = reached
+        first_at_point(order, all_below, all_reached, out)
+    return doubt + ROUNDING * (top - floor + 1) * len(out), num_active * (top - floor + 1)
+
+
+@compiled
+def _windows(
+    m: int, n: int, chances: Floats, counts: Floats, relative_error: float, first: Integers, last: Integers,
+    active: Integers,
+) -> tuple[int, int, int, int, float]:  # fmt: skip
+    """First and last sum of each group that count, and the groups that can win: how many, from which sum to which, the
+    longest window, and a bound on all errors."""
+    floor = 0
+    for i in range(n):
+        first[i], last[i] = _window(m, chances[i])
+        floor = max(floor, first[i])
+    num_active, top, longest = 0, floor, 0
+    doubt = 0.0
+    for i in range(n):
+        length = last[i] - first[i] + 1
+        wrong = binomial_distance(m, chances[i], relative_error * chances[i])
+        doubt += counts[i] * (wrong + WINDOW_MASS + (10 * length + 4) * ROUNDING)
+        if last[i] >= floor:
+            active[num_active] = i
+            num_active += 1
+            top = max(top, last[i])
+            longest = max(longest, length)
+    return num_active, floor, top, longest, doubt
+
+
+@compiled
+def _fill_masses(
+    m: int, num_active: int, chances: Floats, first: Integers, last: Integers, active: Integers, floor: int,
+    masses: Floats, below: Floats,
+) -> None:  # fmt: skip
+    """Binomial distributions of the active groups from their first sum on, and their chances to be below `floor`."""
+    for j in range(num_active):
+        i = active[j]
+        binomial_distribution(m, chances[i], 1.0 - chances[i], first[i], masses[j, : last[i] - first[i] + 1])
+        for x in range(first[i], floor):
+            below[j] += masses[j, x - first[i]]
 
 
 @compiled

@@ -10,6 +10,7 @@ its distribution function.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ _FFT_ROUNDINGS = 4.0  # relative rounding error of one butterfly, in units of RO
 
 
 class SumDistributions(NamedTuple):
-    """Number d gives mass[starts[d] + i] to firsts[d] + i strides[d], in reward units; cdf is its running sum.
+    """Number d gives mass[starts[d] + i] to firsts[d] + i strides[d], in return units; cdf is its running sum.
 
     Its tails are cut off: all but 1e-14 lies above its first point or on it, and likewise below the last.
     """
@@ -42,20 +43,32 @@ class SumDistributions(NamedTuple):
 
 
 class RolloutSums:
-    """Distributions of single returns, without the lattice points that cannot occur, ready to be summed."""
+    """Distributions of single returns, without the lattice points that cannot occur, ready to be summed.
 
-    def __init__(self, returns: ReturnDistributions) -> None:
-        count = len(returns.lattice.offsets)
-        self.offsets = returns.lattice.offsets
+    With `num_steps` they are discounted by so many, in the units of a time so much earlier.
+    """
+
+    def __init__(self, returns: ReturnDistributions, num_steps: int = 0) -> None:
+        count, factor = len(returns.lattice.offsets), returns.units.after(num_steps)
+        if factor == 0:  # nothing is left of them
+            nothing = Lattice(np.arange(count + 1), np.zeros(count, np.int64), np.ones(count))
+            returns = replace(returns, lattice=nothing)
+        self.offsets = factor * returns.lattice.offsets
         self.strides = np.zeros(count, np.int64)
         starts = np.zeros(count + 1, np.int64)
         mass = np.empty_like(returns.lattice.mass)
         moments = np.zeros((3, count))  # mean and variance on the reduced lattice, mass off the likeliest point
         _reduce(returns.lattice, self.strides, starts, mass, moments)
+        self.strides *= factor
         self.starts, self.mass = starts, mass[: starts[-1]]
         self.lengths = np.diff(starts)
         self.means, self.variances, self._spread = moments
         self._error = 4 * returns.relative_error
+
+    @property
+    def largest(self) -> int:
+        """No return is larger, be it positive or negative."""
+        return int((np.abs(self.offsets) + self.strides * (self.lengths - 1)).max())
 
     def windows(self, m: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """First and last reduced lattice point of the sum of m returns that count."""

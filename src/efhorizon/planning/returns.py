@@ -1,15 +1,15 @@
 """The distribution of the return-to-go under an exploration policy, from any reachable (time, state) pair.
 
-    X_t(s) = R(s, a) + X_{t+1}(f(s, a)),   a ~ pi_t(. | s),   X_T = 0
+    X_t(s) = R(s, a) + gamma X_{t+1}(f(s, a)),   a ~ pi_t(. | s),   X_T = 0
 
-Without discount, and where rewards have a unit, returns are integers in that unit: distributions are arrays on this
+Where rewards have a unit, returns are integers in the units of `return_units.py`: distributions are arrays on this
 lattice, mixed backward layer by layer. Pairs with the same distribution by construction share one array. All sums are
 of nonnegative terms, so each probability is right to a relative `mixing_error`, however small it is.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.compiled import Flags, Floats, Integers, Words, compiled, compiled_parallel, prange
-from efhorizon.errors import EfhorizonError
 from efhorizon.planning.moments import Mixture, ReturnMoments, mixing_error
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
+from efhorizon.planning.return_units import NoLatticeError, ReturnUnits, return_units
 from efhorizon.planning.rewards import reward_scale
 from efhorizon.planning.threads import on_layer
 from efhorizon.planning.timeline import Timeline
@@ -29,12 +29,8 @@ MAX_KEPT_POINTS = 1 << 30  # of all distributions kept: 8 GB
 _ENDED = 0  # the class of an episode that is over: it returns 0
 
 
-class NoLatticeError(EfhorizonError):
-    """Returns have no lattice, or one too large to hold."""
-
-
 class Lattice(NamedTuple):
-    """D distributions. Number d gives probability mass[starts[d] + i] to the return offsets[d] + i, in reward units."""
+    """D distributions. Number d gives probability mass[starts[d] + i] to the return offsets[d] + i, in return units."""
 
     starts: NDArray[np.int64]  # [D + 1]
     offsets: NDArray[np.int64]  # [D], the least return; the last entry of a distribution belongs to the largest
@@ -53,8 +49,9 @@ class ReturnDistributions:
 
     index: NDArray[np.int64]  # [N], the distribution of each pair asked for
     lattice: Lattice
-    unit: Fraction
+    unit: Fraction  # of rewards
     relative_error: float  # of each probability
+    units: ReturnUnits  # those of each pair's time; without discount, that of rewards
 
     def of(self, pair: int) -> tuple[int, NDArray[np.float64]]:
         """Least return and probabilities of one of the pairs asked for."""
@@ -65,10 +62,10 @@ class ReturnDistributions:
     def part(self, chosen: NDArray[Any]) -> ReturnDistributions:
         """Only these distributions, which may be given several times."""
         distinct, index = np.unique(chosen, return_inverse=True)
-        return ReturnDistributions(index, self.lattice.part(distinct), self.unit, self.relative_error)
+        return replace(self, index=index, lattice=self.lattice.part(distinct))
 
     def moments(self) -> ReturnMoments:
-        """Moments of the returns of the pairs asked for; the third absolute one is exact."""
+        """Moments of the returns of the pairs asked for, in their units; the third absolute one is exact."""
         columns = np.empty((8, len(self.lattice.offsets)))
         _lattice_moments(self.lattice, columns)
         least, largest, above, below, variance, third, fourth, two_point = columns[:, self.index]
@@ -83,13 +80,13 @@ def return_distributions(
     gamma: float = 1.0,
     max_points: int = MAX_POINTS,
 ) -> ReturnDistributions:
-    """Distributions of the return-to-go from some pairs (-1: an episode that is over) on the reward lattice."""
+    """Distributions of the return-to-go from some pairs (-1: an episode that is over) on the lattice of returns."""
     mdp = timeline.mdp
     scale = reward_scale(mdp, gamma=gamma)
-    if gamma != 1.0:
-        raise NoLatticeError(f"discounted returns (gamma = {gamma}) lie on no lattice")
-    if not scale.exact:
-        raise NoLatticeError("rewards have no common unit, so returns lie on no lattice")
+    units = return_units(timeline, scale)
+    step, steps = units.after(1), timeline.steps
+    if step == 0:  # a discount of 0: what comes after does not count
+        steps = steps._replace(successors=np.full_like(timeline.successors, -1))
     explorer = exploration_policy(mdp, policy)
     wanted = np.asarray(pairs, np.int64)
     needed = np.zeros(timeline.num_pairs, np.bool_)
@@ -106,9 +103,9 @@ def return_distributions(
     for time in reversed(range(mdp.horizon)):
         layer = timeline.layer(time)
         here = np.flatnonzero(needed[layer]) + layer.start
-        mixture = Mixture(*timeline.steps, scale.units, explorer.at(time))
+        mixture = Mixture(*steps, units.at(time), explorer.at(time))
         rows, classes[here] = _classes(mixture, here, classes)
-        following = _mixed(mixture, rows, classes, following, time, max_points)
+        following = _mixed(mixture, rows, classes, following, step, time, max_points)
         asked = np.flatnonzero((wanted >= layer.start) & (wanted < layer.stop))
         own = classes[wanted[asked]]
         distinct = np.unique(own[own != _ENDED])
@@ -118,7 +115,7 @@ def return_distributions(
             num_kept, num_points = num_kept + len(distinct), num_points + len(kept[-1].mass)
         if num_points > MAX_KEPT_POINTS:
             raise NoLatticeError(f"laws of returns need {num_points} lattice points, more than {MAX_KEPT_POINTS}")
-    return ReturnDistributions(index, _joined(kept), scale.unit, mixing_error(timeline))
+    return ReturnDistributions(index, _joined(kept), scale.unit, mixing_error(timeline), units)
 
 
 def _classes(
@@ -156,18 +153,22 @@ def _mixed(
     pairs: NDArray[np.int64],
     classes: NDArray[np.int32],
     following: Lattice,
+    step: int,
     time: int,
     max_points: int,
 ) -> Lattice:
-    """Distributions of the classes of one layer, which these pairs stand for; class 0 comes first."""
+    """Distributions of the classes of one layer, which these pairs stand for; class 0 comes first.
+
+    A point of the lattice that follows is `step` points of this one: more than 1 with a discount p / q, p > 1.
+    """
     bounds = np.zeros((2, len(pairs) + 1), np.int64)
-    _supports(pairs, mixture, classes, following, bounds)
+    _supports(pairs, mixture, classes, following, step, bounds)
     starts = np.concatenate([[0], np.cumsum(bounds[1] - bounds[0] + 1)])
     if starts[-1] > max_points:
         raise NoLatticeError(f"laws of returns at time {time} need {starts[-1]} lattice points, more than {max_points}")
     result = Lattice(starts, bounds[0], np.zeros(int(starts[-1])))
     result.mass[0] = 1.0
-    on_layer(_mix, slice(0, len(pairs)), pairs, mixture, classes, following, result)
+    on_layer(_mix, slice(0, len(pairs)), pairs, mixture, classes, following, step, result)
     return result
 
 
@@ -216,7 +217,9 @@ def _mark_descendants(start: int, stop: int, successors: Integers, needed: Flags
 
 
 @compiled
-def _supports(pairs: Integers, mixture: Mixture, classes: Integers, following: Lattice, out: Integers) -> None:
+def _supports(
+    pairs: Integers, mixture: Mixture, classes: Integers, following: Lattice, step: int, out: Integers
+) -> None:
     """Least and largest return of each class; out[:, 0] stays 0."""
     successors, states, codes, units, weights = mixture
     starts, offsets = following.starts, following.offsets
@@ -227,8 +230,8 @@ def _supports(pairs: Integers, mixture: Mixture, classes: Integers, following: L
             if len(weights) and weights[states[pair], action] == 0:
                 continue
             child = classes[successors[pair, action]] if successors[pair, action] >= 0 else 0
-            low = units[codes[states[pair], action]] + offsets[child]
-            high = low + starts[child + 1] - starts[child] - 1
+            low = units[codes[states[pair], action]] + step * offsets[child]
+            high = low + step * (starts[child + 1] - starts[child] - 1)
             if first or low < out[0, i + 1]:
                 out[0, i + 1] = low
             if first or high > out[1, i + 1]:
@@ -238,8 +241,9 @@ def _supports(pairs: Integers, mixture: Mixture, classes: Integers, following: L
 
 @compiled_parallel
 def _mix(
-    begin: int, end: int, pairs: Integers, mixture: Mixture, classes: Integers, following: Lattice, out: Lattice
-) -> None:
+    begin: int, end: int, pairs: Integers, mixture: Mixture, classes: Integers, following: Lattice, step: int,
+    out: Lattice,
+) -> None:  # fmt: skip
     successors, states, codes, units, weights = mixture
     starts, offsets, mass = following
     new_starts, new_offsets, _ = out
@@ -252,10 +256,10 @@ def _mix(
             if weight == 0:
                 continue
             child = classes[successors[pair, action]] if successors[pair, action] >= 0 else 0
-            shift = units[codes[states[pair], action]] + offsets[child] - new_offsets[i + 1]
-            place = new_starts[i + 1] + shift - starts[child]
+            shift = units[codes[states[pair], action]] + step * offsets[child] - new_offsets[i + 1]
+            place = new_starts[i + 1] + shift
             for j in range(starts[child], starts[child + 1]):
-                new_mass[place + j] += weight * mass[j]
+                new_mass[place + step * (j - starts[child])] += weight * mass[j]
 
 
 @compiled

@@ -2,7 +2,7 @@
 
 An analysis says what it was made from: the table, the code, the settings, the bounds. One that no longer matches is
 made again, and so is one that is damaged. One that matches and has lost its pictures, as those in an export have, gets
-them back.
+them back; one of an older version gets the effective horizon with other rules for ties.
 """
 
 from __future__ import annotations
@@ -15,21 +15,24 @@ from importlib import import_module, metadata
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from efhorizon._version import __version__
-from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of
+from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures
+from efhorizon.bounds.effective_horizon import effective_horizon_with
 from efhorizon.bounds.registry import Bound, registered_bounds
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
+from efhorizon.gorp.ties import Ties
 from efhorizon.io.behaviour import is_version, source_digest, version_name
 from efhorizon.io.decode import record_of
 from efhorizon.io.names import is_safe_name
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
-from efhorizon.planning.returns import NoLatticeError
+from efhorizon.planning.return_units import NoLatticeError
 from efhorizon.planning.sweeps import Witness
 from efhorizon.study.analysis_record import (
     UNIFORM,
@@ -45,6 +48,7 @@ from efhorizon.study.analysis_record import (
     ReturnHistogram,
     StageSeconds,
     TableFigures,
+    TieFigures,
     is_complete,
 )
 from efhorizon.study.results import Results
@@ -52,6 +56,8 @@ from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import picture
 
+OTHER_RULES: tuple[Ties, ...] = ("lowest", "adversarial")
+TIES_POINTS = 5_000_000  # lattice points of one m that other rules may take: half a minute for each of them
 MAX_BINS = 60  # of a histogram
 _MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
@@ -80,6 +86,9 @@ def current_analysis(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_
         if pictures is None:
             return None
         results.write_pictures(pictures)
+    if analysis.figures.exact_by_ties is UNSET:
+        analysis = replace(analysis, figures=_with_ties(problem(mdp, max_k=max_k), analysis.figures))
+        results.write_analysis(analysis)
     return analysis
 
 
@@ -124,7 +133,7 @@ def analysis_record(
         shaping=mdp.metadata.get("shaping"),
         reward_factor=float(mdp.metadata.get("reward_factor", 1.0)),
         exploration=UNIFORM,
-        figures=_figures(analysis),
+        figures=_with_ties(given, _figures(analysis)),
         titles=dict(analysis.titles),
         table=TableFigures(
             num_states=mdp.num_states,
@@ -156,6 +165,21 @@ def analysis_record(
 def _figures(analysis: Analysis) -> CompleteFigures:
     content = json.loads(json.dumps(analysis.as_json()))  # numpy's floats become Python's
     return record_of(content, CompleteFigures, f"analysis of {analysis.id}")
+
+
+def _with_ties(given: Problem, figures: CompleteFigures) -> CompleteFigures:
+    """The figures with the effective horizon for other rules for ties, where that is exact with the usual one."""
+    if figures.effective_horizon.kind == "exact":
+        found = {
+            rule: record_of(
+                tie_figures(effective_horizon_with(given, rule, max_points=TIES_POINTS)), TieFigures, f"ties {rule}"
+            )
+            for rule in OTHER_RULES
+        }
+    else:
+        unknown = TieFigures(reason="not computed: the effective horizon with uniform ties is not exact")
+        found = dict.fromkeys(OTHER_RULES, unknown)
+    return replace(figures, exact_by_ties=found)
 
 
 def _name(mdp: TabularMDP) -> str:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from efhorizon.bounds.interval import Interval
 from efhorizon.errors import StoreError
+from efhorizon.gorp.ties import Ties
 from efhorizon.io.decode import (
     LARGEST_FLOAT,
     MAX_ITEMS,
@@ -88,6 +89,17 @@ class FailureFigures(Record, frozen=True, kw_only=True):
     failure_probability: Number
 
 
+class TieFigures(Record, frozen=True, kw_only=True):
+    """The effective horizon if GORP breaks ties by another rule."""
+
+    value: Number | None = None
+    k: Positive | None = None
+    m: LargePositive | None = None
+    kind: Text | None = None  # "exact" or "upper"
+    exact_m: dict[Positive, LargePositive] = field(default_factory=dict)  # by k, as far as it is known
+    reason: Text | None = None  # why it is not exact
+
+
 class GoalFigures(Record, frozen=True, kw_only=True):
     """Theorem B.4, for MDPs that pay for reaching a goal."""
 
@@ -125,7 +137,9 @@ class CompleteFigures(Record, frozen=True, kw_only=True):
     deciding_state: WitnessFigures | None = None
     theorem_states: dict[Positive, WitnessFigures | None] = field(default_factory=dict)  # by k
     most_failures: FailureFigures | None = None
+    ties: Ties | UnsetType = UNSET  # the rule with which the effective horizon holds: uniform if it is not set
     reasons: dict[str, str]  # why a bound does not apply
+    exact_by_ties: dict[Ties, TieFigures] | UnsetType = UNSET  # the effective horizon with other rules
 
     def __post_init__(self) -> None:
         if isinstance(self.effective_horizon.value, Interval):

@@ -6,7 +6,7 @@ actions so far from a reset with a fixed seed: exact for environments that are d
 
 Iteration i draws from a generator seeded by (seed, i), so a run that was stopped and resumed returns what it would have
 returned without the stop. Rewards are summed as exact decimals, as in tables, so ties are exact; they are broken
-uniformly at random among the maximising action sequences.
+uniformly at random among the maximising action sequences, or go to the first of them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.agents.live.environments import LiveEnvironment, SnapshotEnvironment, live_environment
@@ -30,6 +31,7 @@ from efhorizon.agents.live.live_run import (
     read_checkpoint,
 )
 from efhorizon.agents.tabular.runs import InvalidSettingError, check_positive
+from efhorizon.gorp.ties import Ties
 from efhorizon.io.decode import write_record
 
 __all__ = ["LiveRun", "Settings", "live_environment", "live_gorp"]
@@ -48,6 +50,7 @@ def live_gorp(
     k: int,
     m: int,
     seed: int = 0,
+    ties: Ties = "uniform",
     policy: ObservationPolicy | None = None,
     max_steps: int | None = None,
     checkpoint: Path | None = None,
@@ -61,13 +64,15 @@ def live_gorp(
     check_positive(k=k, m=m)
     if seed < 0:
         raise InvalidSettingError(f"the seed must not be negative, got {seed}")
+    if ties not in ("uniform", "lowest"):
+        raise InvalidSettingError(f"ties must be uniform or lowest in a live environment, got {ties!r}")
     if policy is not None and isinstance(environment, SnapshotEnvironment):
         raise InvalidSettingError("an exploration policy needs observations; give a Gymnasium environment")
     if k > environment.horizon or environment.num_actions**k > _MAX_SEQUENCES:
         raise InvalidSettingError(
             f"k = {k}: {environment.num_actions}^{k} action sequences within {environment.horizon} steps"
         )
-    settings = Settings(environment.id, environment.horizon, k, m, seed)
+    settings = Settings(environment.id, environment.horizon, k, m, seed, "lowest" if ties == "lowest" else UNSET)
     state = LiveRun(settings, (), (), (), False, 0, environment.num_actions)
     if checkpoint is not None and checkpoint.exists():
         state = read_checkpoint(checkpoint, settings, environment.num_actions)
@@ -123,7 +128,7 @@ def _iteration(
         )
         if ties == 0 or total > best:
             best, chosen, ties = total, sequence[0], 1
-        elif total == best:
+        elif total == best and settings.rule == "uniform":
             ties += 1
             if rng.integers(ties) == 0:
                 chosen = sequence[0]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from efhorizon.errors import StoreError
+from efhorizon.gorp.ties import Ties
 from efhorizon.io.decode import Count, Finite, Positive, Record, Text, read_object, record_of
 
 FORMAT = "efhorizon-gorp-1"
@@ -23,6 +26,12 @@ class Settings(Record, frozen=True):
     k: Positive
     m: Positive
     seed: Count
+    ties: Literal["lowest"] | UnsetType = UNSET  # uniform if it is not set
+
+    @property
+    def rule(self) -> Ties:
+        """How ties are broken."""
+        return "uniform" if self.ties is UNSET else "lowest"
 
 
 class LiveRun(Record, frozen=True, tag_field="format", tag=FORMAT):

@@ -21,6 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.agents.tabular.gorp import gorp_on_task, timesteps_of
 from efhorizon.agents.tabular.runs import InvalidSettingError, Runs, check_positive, task
+from efhorizon.agents.tabular.tie_order import TieBreaker
+from efhorizon.gorp.ties import Ties
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.planning.timeline import timeline
@@ -114,6 +116,7 @@ def gorp_sample_complexity(
     rng: np.random.Generator,
     budget: int = BUDGET,
     exploration_policy: ArrayLike | ExplorationPolicy | None = None,
+    ties: Ties = "uniform",
     on_trial: Callable[[Trial], None] | None = None,
 ) -> GorpSearch:
     """The smallest m with which at least half of `runs` runs of GORP(k, m) return an optimal policy."""
@@ -123,13 +126,15 @@ def gorp_sample_complexity(
     max_m = budget // each
     if max_m < 1:
         raise InvalidSettingError(f"k = {k}: even m = 1 takes {each:,} timesteps, more than the budget of {budget:,}")
+    breaker = TieBreaker(prepared, k, ties)
     entropy = int(rng.integers(2**63))
     trials: dict[int, Trial] = {}
     results: dict[int, Runs] = {}
 
     def trial(m: int) -> Trial:
         if m not in trials:
-            results[m] = gorp_on_task(prepared, k=k, m=m, runs=runs, rng=np.random.default_rng([entropy, m]))
+            rng = np.random.default_rng([entropy, m])
+            results[m] = gorp_on_task(prepared, breaker, k=k, m=m, runs=runs, rng=rng)
             trials[m] = Trial(m, results[m].num_optimal, runs)
             if on_trial is not None:
                 on_trial(trials[m])

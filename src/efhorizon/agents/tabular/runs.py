@@ -84,7 +84,7 @@ class PreparedTable:
             raise InvalidSettingError(f"the sum of {num_episodes:,} returns may not fit in 64 bits")
 
     def played(
-        self, kernel: Callable[..., None], *settings: int, runs: int, rng: np.random.Generator, timesteps: int
+        self, kernel: Callable[..., None], *settings: Any, runs: int, rng: np.random.Generator, timesteps: int
     ) -> Runs:
         """Run an algorithm's kernel: (settings, streams, arrays, actions [N, T] and steps [N] to be filled in)."""
         actions = np.full((runs, self.mdp.horizon), -1, np.int32)

@@ -46,13 +46,15 @@ class AppendixCBound:
     reason: str | None = None
 
 
-def appendix_c_bound(problem: Problem, k: int, *, sufficient_m: int | None = None) -> AppendixCBound:
+def appendix_c_bound(
+    problem: Problem, k: int, *, sufficient_m: int | None = None, uniform_ties: bool = True
+) -> AppendixCBound:
     """The least m found, up to 10^100, at which GORP(k, m) provably fails with probability below 1/2.
 
     Binary search on a logarithmic scale: the least m exactly below 10,000, to a relative precision of 1e-4 above. Where
     grids of distribution functions would take too long, Bennett's inequality alone serves. Where exact distributions
     have shown an m to suffice, the search starts there, and is left out if grids would take long: it has nothing to
-    win.
+    win. Without `uniform_ties` the bound holds however ties are broken.
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k}")
@@ -60,7 +62,7 @@ def appendix_c_bound(problem: Problem, k: int, *, sufficient_m: int | None = Non
         options = choices(problem, k)
     except TooManySequencesError as error:
         return AppendixCBound(k, reason=str(error))
-    bound = FailureBound(options, problem.return_moments(options.group_ends))
+    bound = FailureBound(options, problem.return_moments(options.group_ends), uniform_ties=uniform_ties)
     if sufficient_m is not None and bound.grid_work > MAX_GRID_WORK_BESIDE_EXACT:
         reason = f"left out: m = {sufficient_m} suffices by exact laws, and {bound.grid_work:,} grids would take long"
         return AppendixCBound(k, reason=reason)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
 from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON
+from efhorizon.gorp.ties import Ties
 from efhorizon.render import numbers
 from efhorizon.render.html.action_returns import ActionReturns, action_returns
+from efhorizon.render.tie_rules import RULES, horizon_and_m
 from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures, DecidingState, Figure, UnfinishedFigures
 
 _NAMES_SHOWN = 3
@@ -144,6 +148,22 @@ def witness(bound: str, figures: _Figures) -> str:
         "fqi_gorp": _theorem,
     }.get(bound)
     return explained(figures) if explained else ""
+
+
+def ties(figures: _Figures) -> str:
+    """With which rule for ties the exact effective horizon holds, and what it is with the others."""
+    rule: Ties = "uniform" if isinstance(figures, UnfinishedFigures) or figures.ties is UNSET else figures.ties
+    sentence = f"Exact figures hold with ties {RULES[rule]}"
+    by_ties = UNSET if isinstance(figures, UnfinishedFigures) else figures.exact_by_ties
+    if by_ties is UNSET:
+        return f"{sentence}."
+    others = (
+        f"{RULES[other]}, {horizon_and_m(found.value, found.k, found.m, found.kind)}"
+        + (f" ({found.reason[:_LONGEST_REASON]})" if found.reason else "")
+        for other, found in by_ties.items()
+        if other != rule
+    )
+    return f"{sentence}. If ties go {'; '.join(others)}."
 
 
 def undecided(figures: _Figures) -> str:

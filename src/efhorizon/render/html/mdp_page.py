@@ -20,7 +20,7 @@ from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, r
 from efhorizon.render.charts.ladder import Rung, ladder
 from efhorizon.render.html.action_returns import ActionReturns, action_returns
 from efhorizon.render.html.entries import MdpEntry
-from efhorizon.render.html.explanations import figure, horizon_text, undecided, why_hard, witness
+from efhorizon.render.html.explanations import figure, horizon_text, ties, undecided, why_hard, witness
 from efhorizon.render.html.mdp_practice import about_luck, commands, learning_curves, needed_by_runs, run_lines
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
@@ -96,6 +96,7 @@ def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, 
         "bounds": bound_lines(entry, titles, paper),
         "bounds_chart": bounds_chart(entry, titles),
         "horizons": [] if analysis is None else horizon_lines(analysis),
+        "ties": "" if analysis is None else ties(analysis.figures),
         "returns": returns_lines(actions, scale),
         "returns_axis": None if scale is None else return_axis(scale),
         "undecided": "" if analysis is None else undecided(analysis.figures),

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from msgspec import UNSET
+
+from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.appendix_lists import Complexities, Properties, Returns
 from efhorizon.evaluation.by_suite import ALGORITHMS
 from efhorizon.evaluation.records import MdpSummary
@@ -15,7 +18,15 @@ from efhorizon.render.html.mdp_page import short_title
 from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.markdown.bound_sections import bound_order
 from efhorizon.render.markdown.text import Footnotes, blocks, escaped, from_log10, number, significant, table, unbroken
-from efhorizon.study.analysis_record import AnyAnalysis, Replay, StageSeconds, TableFigures
+from efhorizon.render.tie_rules import RULES, horizon_and_m
+from efhorizon.study.analysis_record import (
+    AnyAnalysis,
+    Replay,
+    StageSeconds,
+    TableFigures,
+    TieFigures,
+    is_complete,
+)
 
 _UNKNOWN, _NOT_RUN = "unknown", "not run"
 _NO_RETURN = "not run, or the run ended before its greedy policy was first evaluated"
@@ -37,6 +48,7 @@ def lists_page(data: StudyData, tables: Tables) -> str:
             "k-QVI-solvable; the effective horizon H (`exact`, or an `upper` bound); the covering length in episodes "
             "(Lemma D.4); and the effective planning window.",
             _properties(tables.properties, by_name),
+            *_ties(data.analyses),
             "## Bounds and sample complexities",
             "In timesteps. *infinite*: the bound does not apply, or promises nothing. *> N*: not solved within N "
             "timesteps.",
@@ -80,6 +92,44 @@ def _properties(lines: Sequence[Properties], by_name: Mapping[str, MdpSummary]) 
     ]
     header = ["MDP", "suite", "S", "A", "T", "least k", "H", "kind", "covering length", "window"]
     return blocks(table(header, rows, num_left=2), notes.text())
+
+
+def _ties(analyses: Mapping[str, AnyAnalysis]) -> list[str]:
+    """The section on rules for ties: MDPs whose effective horizon is not the same with all of them."""
+    known = {name: each.figures for name, each in sorted(analyses.items()) if is_complete(each)}
+    rows, same, notes = [], 0, Footnotes()
+    for name, figures in known.items():
+        own, others = figures.effective_horizon, figures.exact_by_ties
+        if own.kind != "exact" or others is UNSET:
+            continue
+        uniform = TieFigures(value=_number(own.value), k=own.k, m=own.m, kind=own.kind)
+        found = {rule: others.get(rule, TieFigures()) for rule in RULES} | {"uniform": uniform}
+        if len({(each.value, each.k, each.m, each.kind) for each in found.values()}) == 1:
+            same += 1
+        else:
+            rows.append([escaped(name), *(_horizon_cell(each, notes) for each in found.values())])
+    if not rows and not same:
+        return []
+    header = ["MDP", *(f"ties {how}" for how in RULES.values())]
+    return [
+        "## Ties",
+        "If several action sequences look best, the paper does not say which one GORP takes. H above is for a draw at "
+        "random. The authors' program takes the one with the lowest index. The worst rule takes a wrong action if one "
+        f"is among them. For {same} of the {same + len(rows)} MDPs with an exact H, all three give the same; the "
+        "others follow. *≤*: an upper bound.",
+        table(header, rows),
+        notes.text(),
+    ]
+
+
+def _number(value: float | Interval | None) -> float | None:
+    return None if isinstance(value, Interval) else value
+
+
+def _horizon_cell(figures: TieFigures, notes: Footnotes) -> str:
+    if figures.value is None:
+        return notes.missing(escaped(figures.reason or _UNKNOWN))
+    return unbroken(escaped(horizon_and_m(figures.value, figures.k, figures.m, figures.kind)))
 
 
 def _complexities(

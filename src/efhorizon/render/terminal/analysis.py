@@ -15,6 +15,7 @@ from efhorizon.planning.sweeps import Witness
 from efhorizon.render import numbers
 from efhorizon.render.numbers import significant, steps
 from efhorizon.render.terminal.layout import Parts, bar, literal, table, warned
+from efhorizon.render.tie_rules import RULES, horizon_and_m
 
 _BAR_WIDTH = 20
 _STEP_COLUMNS = ("effective_horizon", "ucb", "covering_length")
@@ -50,6 +51,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None) -> Parts:
         f"an exploring episode is optimal with probability {significant(result.optimal_return_probability)}"
     )
     yield from (f"  {f'GORP, k = {entry.k}':12} {_at_k(entry)}" for entry in result.effective_horizon.by_k)
+    yield f"  ties         {_ties(result)}"
     yield ""
     yield from _bounds(result)
     if result.deciding is not None:
@@ -90,6 +92,17 @@ def _at_k(entry: HorizonAtK) -> str:
     why = f" ({literal(entry.theorem_reason)})" if entry.theorem_reason else ""
     exact = f"m = {steps(entry.exact_m)} exactly, " if entry.exact_m is not None else ""
     return f"{exact}{bound}; Theorem 5.4 {theorem}{why}"
+
+
+def _ties(result: Analysis) -> str:
+    """With which rule for ties the exact figures hold, and what they are with the others."""
+    if not result.by_ties:
+        more = " (--ties all shows other rules)" if result.ties == "uniform" else ""
+        return f"{RULES[result.ties]}, for the exact figures{more}"
+    found = (
+        f"{RULES[rule]} {horizon_and_m(each.value, each.k, each.m, each.kind)}" for rule, each in result.by_ties.items()
+    )
+    return "; ".join(found)
 
 
 def _bounds(result: Analysis) -> Parts:
