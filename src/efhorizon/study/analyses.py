@@ -2,7 +2,8 @@
 
 An analysis says what it was made from: the table, the code, the settings, the bounds. One that no longer matches is
 made again, and so is one that is damaged. One that matches and has lost its pictures, as those in an export have, gets
-them back; one of an older version gets the effective horizon with other rules for ties.
+them back; one of an older version gets what it lacks: the effective horizon with other rules for ties, and the mean
+length of an episode.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def current_analysis(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_
             return None
         results.write_pictures(pictures)
     if analysis.figures.exact_by_ties is UNSET:
-        analysis = replace(analysis, figures=_with_ties(problem(mdp, max_k=max_k), analysis.figures))
+        given = problem(mdp, max_k=max_k)
+        figures = replace(analysis.figures, exploration_length=given.occupancy_minima.length)
+        analysis = replace(analysis, figures=_with_ties(given, figures))
         results.write_analysis(analysis)
     return analysis
 
