@@ -19,7 +19,7 @@ test-all: install lint
 
 # Damaged files for every command that reads them: docs/trust.md. It takes some minutes.
 fuzz: install
-	$(BIN)/python -m tests.fuzz
+	$(BIN)/python -m tests.fuzz --one
 
 lint: install
 	$(BIN)/ruff check .

@@ -39,14 +39,15 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--damages", type=int, default=160, metavar="N", help="structured mutations of each kind")
-    parser.add_argument("--flips", type=int, default=500, metavar="N", help="flipped bits in each kind of file")
+    parser.add_argument("--damages", type=int, default=100, metavar="N", help="structured mutations of each kind")
+    parser.add_argument("--flips", type=int, default=50, metavar="N", help="flipped bits in each kind of file")
     parser.add_argument("--kinds", metavar="A,B", help="only these kinds (see --list)")
     parser.add_argument("--seed", type=int, default=0, metavar="N")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
     parser.add_argument(
         "--folder", type=Path, default=_FOLDER, metavar="DIR", help="for the log, the corpus and kept files"
     )
+    parser.add_argument("--one", action="store_true", help="one command for each input, in turn: five times as quick")
     parser.add_argument("--resume", action="store_true", help="continue the run in the log")
     parser.add_argument("--case", metavar="CASE", help="run one case again and keep its files")
     parser.add_argument("--page", type=Path, metavar="FILE.md", help="write the counts into this page")
@@ -63,7 +64,15 @@ def _all(options: argparse.Namespace, scratch: Path) -> int:
     kinds = options.kinds.split(",") if options.kinds else list(KINDS)
     cases = planned(kinds, seed=options.seed, damages=options.damages, flips=options.flips)
     log = Log(options.folder / "log.jsonl", resume=options.resume)
-    run(cases, log, options.folder / "corpus", scratch, num_workers=options.workers, on_outcome=_Progress(len(cases)))
+    run(
+        cases,
+        log,
+        options.folder / "corpus",
+        scratch,
+        num_workers=options.workers,
+        one=options.one,
+        on_outcome=_Progress(len(cases)),
+    )
     if options.page is not None:
         write_page(options.page, log.outcomes)
     if options.json:

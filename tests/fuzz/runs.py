@@ -113,15 +113,16 @@ def run(
     scratch: Path,
     *,
     num_workers: int,
+    one: bool = False,
     on_outcome: Callable[[Outcome, int, float], None] = lambda outcome, left, seconds: None,
 ) -> None:
-    """Run what is left of the cases."""
+    """Run what is left of the cases, with `one` a single command of each."""
     left = log.left(cases)
     if not left:
         return
     with Workers(min(num_workers, len(left)), corpus, scratch) as workers:
         began = time.monotonic()
-        for number, outcome in enumerate(workers.outcomes(left), 1):
+        for number, outcome in enumerate(workers.outcomes(left, one=one), 1):
             log.add(outcome)
             on_outcome(outcome, len(left) - number, time.monotonic() - began)
 
