@@ -62,7 +62,7 @@ def _search(greedy: GoalChoices, max_points: int, ties: Ties) -> LeastM[Success]
     search = LeastM(attempt)
     search.grow(lambda m: max(1, 4 * m), MAX_M, max_points=max_points)
     search.narrow(is_close, middle=middle)
-    search.verify(min(SCAN_POINTS, max_points))
+    search.verify(min(SCAN_POINTS, 10 * max_points))
     return search
 
 

@@ -58,7 +58,7 @@ from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import picture
 
 OTHER_RULES: tuple[Ties, ...] = ("lowest", "adversarial")
-TIES_POINTS = 4_000_000  # lattice points of one m that other rules may take: half a minute for each of them
+TIES_POINTS = 10_000_000  # lattice points of one m that other rules may take: a minute for each of them, at most
 MAX_BINS = 60  # of a histogram
 _MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
