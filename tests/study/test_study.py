@@ -171,7 +171,8 @@ def test_a_budget_bounds_what_nobody_knows(tmp_path: Path) -> None:
     name = "maze_easy_l2_30_fs1"
     assert forecast(plan(tmp_path, name)).seconds.high is None
     build = forecast(plan(tmp_path, name, budget=Budget(max_minutes=3))).stages[0]
-    assert build.seconds.high == pytest.approx(180 + 2 * registry.suite("procgen").costs.build_seconds)
+    verifying = 6 * 180  # all that is found in three minutes, with the steps from reset, and that may be twice as slow
+    assert build.seconds.high == pytest.approx(180 + verifying + 2 * registry.suite("procgen").costs.build_seconds)
     assert forecast(plan(tmp_path, name, budget=Budget(max_states=1_000))).sizes[name] == Size(1, 1_000, "nothing")
 
 

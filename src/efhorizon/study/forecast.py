@@ -6,6 +6,7 @@ horizon needs cannot be known in advance; if a range has no upper end, the forec
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -181,8 +182,10 @@ def _verify_seconds(plan: Plan, target: Target, size: Size, rates: Rates) -> Spa
     """Every pair once more, and up to twice as many steps from reset; of the largest tables, a sample."""
     rate = rates.pairs[str(target.metadata["suite"])] * plan.num_workers / num_actions_of(target)
     most = MOST_RAW_PAIRS / num_actions_of(target)
-    low = size.low / rate if size.low <= most else 0.0
-    return Span(low, None if size.high is None else 2 * 3 * min(size.high, most) / rate)
+    found = math.inf if plan.budget.max_minutes is None else 60 * plan.budget.max_minutes * rate  # within the budget
+    low = min(size.low, found) / rate if size.low <= most else 0.0
+    high = found if size.high is None else min(size.high, found)
+    return Span(low, None if math.isinf(high) else 2 * 3 * min(high, most) / rate)
 
 
 def _analysis_stage(results: Results, targets: Sequence[Target], sizes: dict[str, Size]) -> StageForecast:
