@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
-from gorp_twin import Twin, power, tiny_mdp
+from gorp_twin import success_by_ties, tiny_mdp
 
 from efhorizon import TabularMDP
 from efhorizon.bounds.exact_horizon import exact_horizon
@@ -21,41 +19,13 @@ from efhorizon.planning.problem import problem
 from efhorizon.planning.return_units import NoLatticeError
 
 
-def brute_force(mdp: TabularMDP, gamma: Fraction, k: int, m: int) -> dict[Ties, Fraction]:
-    """Success with each rule: every outcome of all sums together, by recursion over optimal actions."""
-    twin = Twin(mdp, gamma=gamma)
-
-    @cache
-    def success(time: int, state: int) -> dict[Ties, Fraction]:
-        if state < 0 or time == mdp.horizon:
-            return dict.fromkeys(TIES, Fraction(1))
-        sequences = list(itertools.product(twin.actions, repeat=k))
-        sums = [power(twin.sequence_law(time, state, sequence), m) for sequence in sequences]
-        is_optimal = [twin.optimal_q(time, state, a) == twin.best(time, state) for a in twin.actions]
-        nothing: dict[Ties, Fraction] = dict.fromkeys(TIES, Fraction(0))
-        after = [success(time + 1, int(mdp.transitions[state, a])) if is_optimal[a] else nothing for a in twin.actions]
-        total = dict(nothing)
-        for outcome in itertools.product(*(each.items() for each in sums)):
-            chance = Fraction(1)
-            for _, probability in outcome:
-                chance *= probability
-            largest = max(value for value, _ in outcome)
-            tied = [sequence[0] for sequence, (value, _) in zip(sequences, outcome, strict=True) if value == largest]
-            total["uniform"] += chance * sum(after[action]["uniform"] for action in tied) / len(tied)
-            total["lowest"] += chance * after[tied[0]]["lowest"]
-            total["adversarial"] += chance * min(after[action]["adversarial"] for action in tied)
-        return total
-
-    return success(0, 0)
-
-
 def test_the_exact_horizon_is_that_of_fractions_on_random_mdps() -> None:
     """200 MDPs with a discount of 1/2, the least m up to 3 with each rule, and success there."""
     found_m: dict[Ties, set[int | None]] = {ties: set() for ties in TIES}
     for seed in range(200):
         mdp = tiny_mdp(seed, num_states=4, horizon=2 + seed % 3)
         given = problem(mdp, gamma=0.5)
-        expected = [brute_force(mdp, Fraction(1, 2), 1, m) for m in (1, 2, 3)]
+        expected = [success_by_ties(mdp, 1, m, Fraction(1, 2)) for m in (1, 2, 3)]
         for ties in TIES:
             least = next((m for m in (1, 2, 3) if 2 * expected[m - 1][ties] >= 1), None)
             result = exact_horizon(given, 1, max_m=3, ties=ties)
@@ -82,7 +52,7 @@ def test_success_is_that_of_brute_force(gamma: str, k: int, m: int, horizon: int
     in_fractions = 0
     for seed in range(4):
         mdp = tiny_mdp(seed, horizon=horizon, num_states=4)
-        given, expected = problem(mdp, gamma=float(gamma)), brute_force(mdp, Fraction(gamma), k, m)
+        given, expected = problem(mdp, gamma=float(gamma)), success_by_ties(mdp, k, m, Fraction(gamma))
         options = choices(given, k)
         returns = given.return_distributions(options.group_ends)
         greedy = GreedyChoices(options, returns)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from gorp_twin import Twin, power, tiny_mdp
+from gorp_twin import success_by_ties, tiny_mdp
 
 from efhorizon import TabularMDP
 from efhorizon.bounds.exact_horizon import exact_horizon
@@ -24,45 +21,12 @@ def greedy_choices(given: Problem, k: int) -> GreedyChoices:
     return GreedyChoices(options, given.return_distributions(options.group_ends))
 
 
-def brute_force(mdp: TabularMDP, k: int, m: int, ties: Ties) -> Fraction:
-    """Every outcome of all sums together; of those with the largest sum the rule takes one."""
-    twin = Twin(mdp)
-
-    def success(time: int, state: int) -> Fraction:
-        if state < 0 or time == mdp.horizon:
-            return Fraction(1)
-        sequences = list(itertools.product(twin.actions, repeat=k))
-        sums = [power(twin.sequence_law(time, state, sequence), m) for sequence in sequences]
-        after = [
-            success(time + 1, int(mdp.transitions[state, action]))
-            if twin.optimal_q(time, state, action) == twin.best(time, state)
-            else Fraction(0)
-            for action in twin.actions
-        ]
-        total = Fraction(0)
-        for outcome in itertools.product(*(each.items() for each in sums)):
-            chance = Fraction(1)
-            for _, probability in outcome:
-                chance *= probability
-            largest = max(value for value, _ in outcome)
-            tied = [sequence[0] for sequence, (value, _) in zip(sequences, outcome, strict=True) if value == largest]
-            shares = {
-                "uniform": sum(after[action] for action in tied) / len(tied),
-                "lowest": after[tied[0]],
-                "adversarial": min(after[action] for action in tied),
-            }
-            total += chance * shares[ties]
-        return total
-
-    return success(0, 0)
-
-
 @pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize(("k", "m", "horizon"), [(1, 1, 4), (1, 3, 3), (2, 1, 3), (2, 2, 2)])
 def test_success_is_that_of_brute_force(k: int, m: int, horizon: int, ties: Ties) -> None:
     for seed in range(6):
         mdp = tiny_mdp(seed, horizon=horizon, num_actions=2 if k == 2 else 3, num_states=4)
-        given, expected = problem(mdp), brute_force(mdp, k, m, ties)
+        given, expected = problem(mdp), success_by_ties(mdp, k, m)[ties]
         assert success_fraction(choices(given, k), m, ties) == expected
         found = greedy_choices(given, k).success(m, ties)
         assert found.low <= float(expected) <= found.high

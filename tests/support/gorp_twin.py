@@ -10,6 +10,7 @@ from functools import cache
 import numpy as np
 
 from efhorizon import TabularMDP
+from efhorizon.gorp.ties import TIES, Ties
 
 Law = dict[Fraction, Fraction]  # value: probability
 
@@ -147,3 +148,31 @@ def tiny_mdp(seed: int, *, num_states: int = 5, num_actions: int = 2, horizon: i
 def close(rate: float, exact: float, runs: int, standard_errors: float = 4.0) -> bool:
     """Whether a success rate agrees with a probability; one run more or less is allowed for."""
     return abs(rate - exact) <= standard_errors * (exact * (1 - exact) / runs) ** 0.5 + 1 / runs
+
+
+def success_by_ties(mdp: TabularMDP, k: int, m: int, gamma: Fraction = Fraction(1)) -> dict[Ties, Fraction]:
+    """Success with each rule: every outcome of all sums together, by recursion over optimal actions."""
+    twin = Twin(mdp, gamma=gamma)
+
+    @cache
+    def success(time: int, state: int) -> dict[Ties, Fraction]:
+        if state < 0 or time == mdp.horizon:
+            return dict.fromkeys(TIES, Fraction(1))
+        sequences = list(itertools.product(twin.actions, repeat=k))
+        sums = [power(twin.sequence_law(time, state, sequence), m) for sequence in sequences]
+        is_optimal = [twin.optimal_q(time, state, a) == twin.best(time, state) for a in twin.actions]
+        nothing: dict[Ties, Fraction] = dict.fromkeys(TIES, Fraction(0))
+        after = [success(time + 1, int(mdp.transitions[state, a])) if is_optimal[a] else nothing for a in twin.actions]
+        total = dict(nothing)
+        for outcome in itertools.product(*(each.items() for each in sums)):
+            chance = Fraction(1)
+            for _, probability in outcome:
+                chance *= probability
+            largest = max(value for value, _ in outcome)
+            tied = [sequence[0] for sequence, (value, _) in zip(sequences, outcome, strict=True) if value == largest]
+            total["uniform"] += chance * sum(after[action]["uniform"] for action in tied) / len(tied)
+            total["lowest"] += chance * after[tied[0]]["lowest"]
+            total["adversarial"] += chance * min(after[action]["adversarial"] for action in tied)
+        return total
+
+    return success(0, 0)
