@@ -62,7 +62,7 @@ def test_potentials_of_known_positions() -> None:
 
 
 def test_shaped_success() -> None:
-    """The object to fetch is one move away when it is in front, none once carried, and no pick-up of its own."""
+    """The object to fetch is one move away when it is in front, none once carried, and counts as a pick-up (published: 1.2)."""
     rewards = {}
     for shaping in SHAPINGS:
         simulator = MiniGridSimulator("MiniGrid-KeyCorridorS3R1-v0", shaping)
@@ -71,9 +71,18 @@ def test_shaped_success() -> None:
     assert rewards == {
         "Distance": (1.1, True),
         "OpenDoors": (1.0, True),
-        "Pickup": (1.0, True),
-        "OpenDoorsPickup": (1.0, True),
+        "Pickup": (1.2, True),
+        "OpenDoorsPickup": (1.2, True),
     }
+
+
+def test_only_tables_that_pay_for_fetching_are_of_a_new_version() -> None:
+    """The version covers the gridworlds with an object to fetch and a pick-up shaping, and no others."""
+    for entry in minigrid.MINIGRID.entries():
+        arguments = minigrid.MINIGRID.arguments(entry)
+        fetches = hasattr(MiniGridSimulator(entry.game)._env, "obj")
+        changed = fetches and entry.shaping in ("Pickup", "OpenDoorsPickup")
+        assert minigrid.MINIGRID.behaviour_of(arguments) == (2 if changed else 1), entry.name
 
 
 def test_doors_and_pickups_pay_by_count() -> None:

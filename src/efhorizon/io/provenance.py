@@ -22,7 +22,7 @@ def simulator_provenance(spec: SimulatorSpec, simulator: Simulator) -> dict[str,
         "arguments": dict(spec.arguments),
         "replay": spec.replay,
         "packages": {name: metadata.version(name) for name in suite.packages},
-        "code": version_name(suite.name, suite.behaviour),
+        "code": version_name(suite.name, suite.behaviour_of(spec.arguments)),
         "rom_md5": getattr(simulator, "rom_md5", None),
     }
 

@@ -29,6 +29,7 @@ FRAMESKIP = 30
 MONTEZUMA = "montezuma_revenge"  # published with one horizon and frameskip only, where reward can just be reached
 MONTEZUMA_HORIZON, MONTEZUMA_FRAMESKIP = 15, 24
 SKIING = "skiing"
+SKIING_BEHAVIOUR = 2  # with 200 NOOP steps after its last step; they were frames once
 FULL_LENGTH_HORIZON, FULL_LENGTH_FRAMESKIP = 27_000, 4  # Appendix F.3: 30 minutes of a game
 
 _GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)  # of red, green and blue in ALE's grey palette
@@ -138,6 +139,9 @@ class Atari(Suite):
 
     def simulator(self, **arguments: Any) -> Simulator:
         return AtariSimulator(**arguments)
+
+    def behaviour_of(self, arguments: Mapping[str, Any]) -> int:
+        return SKIING_BEHAVIOUR if arguments["game"] == SKIING else BEHAVIOUR
 
     def survey(self, entry: Entry) -> Survey | None:
         return GAMES[entry.game].survey

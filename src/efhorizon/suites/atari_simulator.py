@@ -38,7 +38,7 @@ from efhorizon.suites.simulator import MissingExtraError, Screen, SimulatorError
 
 RANDOM_SEED = 0
 SYSTEM_RANDOM_SEED = 4753849  # fills the console's memory at power-on; ALE's default, which the published tables used
-FINAL_NOOP_FRAMES = 200  # Appendix E.1: Skiing counts missed gates late, so its last step plays on
+FINAL_NOOP_STEPS = 200  # Skiing counts missed gates late, so its last step plays on; Appendix E.1 calls them frames
 GREY_FRAME_SIZE = 84
 _NOOP = 0
 
@@ -56,8 +56,8 @@ _MAX_FRAMES_TO_FINISH = 1000
 class AtariSimulator:
     """One Atari game; a step plays `frameskip` frames.
 
-    `final_noops_after`: the step with this number (counted from 1, so the horizon) goes on for `FINAL_NOOP_FRAMES` NOOP
-    frames, whose rewards count to it. Only Skiing wants this.
+    `final_noops_after`: the step with this number (counted from 1, so the horizon) goes on for `FINAL_NOOP_STEPS` steps of
+    NOOP, or until the game ends; their rewards count to it. Only Skiing wants this.
     """
 
     def __init__(self, game: str, frameskip: int, final_noops_after: int | None = None) -> None:
@@ -111,9 +111,12 @@ class AtariSimulator:
         reward, life_lost = self._play(self._actions[action], self._frameskip)
         terminated = life_lost or self._ale.game_over()
         if not terminated and self._ale.getEpisodeFrameNumber() == self._last_frame:
-            final_reward, life_lost = self._play(_NOOP, FINAL_NOOP_FRAMES)
-            reward += final_reward
-            terminated = life_lost or self._ale.game_over()
+            for _ in range(FINAL_NOOP_STEPS):
+                final_reward, life_lost = self._play(_NOOP, self._frameskip)
+                reward += final_reward
+                terminated = terminated or life_lost or self._ale.game_over()
+                if self._ale.game_over():
+                    break
         return Transition(float(reward), terminated)
 
     def get_state(self) -> bytes:

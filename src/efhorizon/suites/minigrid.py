@@ -23,6 +23,7 @@ from efhorizon.suites.suite import Costs, Mark, NetworkKind, Observation, Suite,
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
 HORIZON = 100
+FETCHING_BEHAVIOUR = 2  # of gridworlds whose pick-up shaping counts the object to be fetched; it once did not
 ACTION_NAMES = ("left", "right", "forward", "pickup", "drop", "toggle")
 
 # The shapings that change some reward, by what is in the gridworld: a goal or an object to fetch, doors, other objects.
@@ -87,6 +88,9 @@ GRIDWORLDS = MappingProxyType(
     }
 )
 
+# Gridworlds whose task is to fetch an object.
+FETCHING = ("MiniGrid-BlockedUnlockPickup", "MiniGrid-KeyCorridor", "MiniGrid-ObstructedMaze", "MiniGrid-UnlockPickup")
+
 _FAMILY = re.compile(r"MiniGrid-[A-Za-z]+?(?=S\d|\d|-)")  # MiniGrid-DoorKey of MiniGrid-DoorKey-5x5-v0
 _CROSSING = ("MiniGrid-LavaCrossing", "MiniGrid-SimpleCrossing")  # made by one class
 
@@ -119,6 +123,10 @@ class MiniGrid(Suite):
 
     def simulator(self, **arguments: Any) -> Simulator:
         return MiniGridSimulator(**arguments)
+
+    def behaviour_of(self, arguments: Mapping[str, Any]) -> int:
+        counts_target = "Pickup" in (arguments["shaping"] or "") and arguments["env_id"].startswith(FETCHING)
+        return FETCHING_BEHAVIOUR if counts_target else BEHAVIOUR
 
     def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
         return RestoreReport(True)  # a state is all that a step can change

@@ -42,7 +42,8 @@ class Potential:
     """`w * phi` of one gridworld's states, in tenths of a reward.
 
     Where the task is to fetch an object, that object's cell is the goal, the distance is 0 once it is carried, and it
-    does not count as a pick-up. Goals never move: nothing can be put on one, and fetching the object ends the episode.
+    counts as a pick-up like any other: the published table of UnlockPickup with OpenDoorsPickup pays 1.2 for success.
+    Goals never move: nothing can be put on one, and fetching the object ends the episode.
     """
 
     def __init__(self, shaping: str, env: Any) -> None:
@@ -85,7 +86,7 @@ class Potential:
         if self._counts_pickups and picked:
             # An opened box is gone with its pick-up: only what still exists is part of the state, and so can count.
             tenths += PICKUP_WEIGHT * sum(1 for thing in things if thing in picked)
-            tenths += PICKUP_WEIGHT * (carried is not None and carried is not self._target)
+            tenths += PICKUP_WEIGHT * (carried is not None)
         return tenths
 
 

@@ -88,6 +88,10 @@ class Suite:
     def simulator(self, **arguments: Any) -> Simulator:
         raise SimulatorError(f"unknown suite {self.name!r}: is the package that adds it installed?")
 
+    def behaviour_of(self, arguments: Mapping[str, Any]) -> int:
+        """The version of one environment's results, where a change concerned only some of the suite's."""
+        return self.behaviour
+
     def trusted_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments that a table's file gives, where environments have no names.
 
