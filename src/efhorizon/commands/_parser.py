@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import pkgutil
-from importlib import import_module
-from typing import NoReturn, Protocol, cast
+from typing import NoReturn
 
 from efhorizon._version import __version__
+from efhorizon.commands import _groups
 from efhorizon.commands._exit import UsageError
+from efhorizon.commands._groups import Command
 
 # The order of `efhorizon --help`: from an environment to a report. Commands that are not named follow.
 _ORDER = (
     *("list", "build", "verify", "show", "export"),
-    *("analyze", "gorp", "train"),
+    *("analyze", "gorp", "train", "policy"),
     *("study", "evaluate", "report", "serve", "demo"),
     "completion",
 )
@@ -43,20 +43,6 @@ Tab completion: efhorizon completion --help
 """
 
 
-class Command(Protocol):
-    """What a module of this folder has."""
-
-    HELP: str  # one line in the list of commands
-    DESCRIPTION: str  # what it does, prints and writes
-    EXAMPLE: str  # what to type
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
-
-    def run(self, options: argparse.Namespace) -> int:
-        """Do it; the exit code."""
-        ...
-
-
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, which `main` prints."""
 
@@ -66,37 +52,22 @@ class _Parser(argparse.ArgumentParser):
 
 def verbs() -> list[str]:
     """The commands: every module of this folder that is not private."""
-    folder = import_module(__package__).__path__
-    found = [module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_")]
-    return sorted(found, key=lambda verb: (_ORDER.index(verb) if verb in _ORDER else len(_ORDER), verb))
+    return _groups.verbs(__package__, _ORDER)
 
 
 def command(verb: str) -> Command:
-    return cast(Command, import_module(f"{__package__}.{verb}"))
+    return _groups.command(__package__, verb)
 
 
 def parser() -> argparse.ArgumentParser:
     """The parser; `options.verb` is the command that was given."""
-    described = {verb: command(verb) for verb in verbs()}
-    width = max(map(len, described))
     made = _Parser(
         prog="efhorizon",
         usage="efhorizon [--help] [--version] COMMAND ...",
-        description=_DESCRIPTION + "\n".join(f"  {verb:{width}}  {one.HELP}" for verb, one in described.items()),
+        description=_DESCRIPTION + _groups.listed(__package__, _ORDER),
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("--version", action="version", version=f"efhorizon {__version__}")
-    listed = made.add_subparsers(
-        prog="efhorizon", dest="verb", required=True, metavar="COMMAND", help=argparse.SUPPRESS
-    )
-    for verb, one in described.items():
-        its_parser = listed.add_parser(
-            verb,
-            help=one.HELP,
-            description=one.DESCRIPTION,
-            epilog=f"example:\n  {one.EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        one.add_arguments(its_parser)
+    _groups.add_commands(made, __package__, "verb", _ORDER, prog="efhorizon")
     return made
