@@ -56,8 +56,8 @@ _MAX_FRAMES_TO_FINISH = 1000
 class AtariSimulator:
     """One Atari game; a step plays `frameskip` frames.
 
-    `final_noops_after`: the step with this number (counted from 1, so the horizon) goes on for `FINAL_NOOP_STEPS` steps of
-    NOOP, or until the game ends; their rewards count to it. Only Skiing wants this.
+    `final_noops_after`: the step with this number (counted from 1, so the horizon) goes on for `FINAL_NOOP_STEPS` steps
+    of NOOP, or until the game ends; their rewards count to it. Only Skiing wants this.
     """
 
     def __init__(self, game: str, frameskip: int, final_noops_after: int | None = None) -> None:
