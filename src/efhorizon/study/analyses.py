@@ -2,8 +2,8 @@
 
 An analysis says what it was made from: the table, the code, the settings, the bounds. One that no longer matches is
 made again, and so is one that is damaged. One that matches and has lost its pictures, as those in an export have, gets
-them back; one of an older version gets what it lacks: the effective horizon with other rules for ties, and the mean
-length of an episode.
+them back; one of an older version gets what it lacks: the effective horizon with other rules for ties, the mean length
+of an episode, and bounds that were added since.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from efhorizon._version import __version__
-from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures
+from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures, writable
 from efhorizon.bounds.effective_horizon import effective_horizon_with
 from efhorizon.bounds.registry import Bound, registered_bounds
 from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
@@ -60,6 +60,7 @@ from efhorizon.suites.drawing import picture
 OTHER_RULES: tuple[Ties, ...] = ("lowest", "adversarial")
 TIES_POINTS = 10_000_000  # lattice points of one m that other rules may take: a minute for each of them, at most
 MAX_BINS = 60  # of a histogram
+BUILT_IN = "built in"  # the version of a bound of this package: that of the analysis
 _MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
 CompleteAnalysis = AnalysisRecord[CompleteFigures]
@@ -87,11 +88,35 @@ def current_analysis(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_
         if pictures is None:
             return None
         results.write_pictures(pictures)
+    completed = _completed(mdp, analysis, max_k)
+    if completed is not analysis:
+        results.write_analysis(completed)
+    return completed
+
+
+def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int) -> CompleteAnalysis:
+    """The analysis with what older versions did not compute."""
+    given = problem(mdp, max_k=max_k)
     if analysis.figures.exact_by_ties is UNSET:
-        given = problem(mdp, max_k=max_k)
         figures = replace(analysis.figures, exploration_length=given.occupancy_minima.length)
         analysis = replace(analysis, figures=_with_ties(given, figures))
-        results.write_analysis(analysis)
+    missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
+    if missing:
+        found = {bound.name: bound(given) for bound in missing}
+        reasons = {name: bound.reason for name, bound in found.items() if bound.reason is not None}
+        complexities = {name: writable(bound.sample_complexity) for name, bound in found.items()}
+        figures = replace(
+            analysis.figures,
+            sample_complexity={**analysis.figures.sample_complexity, **complexities},
+            reasons={**analysis.figures.reasons, **reasons},
+        )
+        assert analysis.provenance is not None
+        analysis = replace(
+            analysis,
+            figures=figures,
+            titles={**analysis.titles, **{bound.name: bound.title for bound in missing}},
+            provenance=replace(analysis.provenance, bounds=_inputs(mdp, max_k).bounds),
+        )
     return analysis
 
 
@@ -211,7 +236,8 @@ def _is_made_from(analysis: AnyAnalysis, inputs: AnalysisProvenance) -> bool:
         and made_from.table_inputs == inputs.table_inputs
         and is_version(made_from.code, "analysis", BEHAVIOUR)
         and made_from.settings == inputs.settings
-        and made_from.bounds == inputs.bounds
+        and made_from.bounds == {name: inputs.bounds.get(name) for name in made_from.bounds}
+        and all(inputs.bounds[name] == BUILT_IN for name in inputs.bounds.keys() - made_from.bounds.keys())
         and None not in inputs.bounds.values()
     )
 
@@ -220,7 +246,7 @@ def _bound_digest(bound: Bound) -> str | None:
     """A version of a user's bound; None if its source is unknown, so that changes would go unnoticed."""
     module = bound.function.__module__
     if module.startswith("efhorizon."):
-        return "built in"
+        return BUILT_IN
     try:
         return source_digest(inspect.getsource(bound.function if module == "__main__" else import_module(module)))
     except (OSError, TypeError, ImportError):
