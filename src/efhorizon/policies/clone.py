@@ -69,7 +69,7 @@ class CloneSettings:
 
 @dataclass(frozen=True)
 class Fit:
-    """How well a policy foretells labels."""
+    """How well a policy predicts labels."""
 
     loss: float  # mean of -log pi(label), without the bonus
     accuracy: float  # share of labels that are the likeliest action

@@ -1,6 +1,7 @@
 """Recordings of a policy at play, in the form that `recordings` reads.
 
-    optimal   an optimal policy of the environment's table; with probability `noise` a step takes a random action
+    optimal   an optimal policy of the environment's table, one that does not dawdle (`prompt_plan`); with probability
+              `noise` a step takes a random action instead
     network   a policy network: each action is drawn from its probabilities, or is its likeliest
     person    at the keyboard: see `keyboard`
 
@@ -20,9 +21,9 @@ import numpy as np
 
 from efhorizon.agents.live.live_run import exact_decimal
 from efhorizon.mdp import TERMINAL, TabularMDP
-from efhorizon.planning.optimal import optimal_plan
 from efhorizon.policies.live import LiveGame, PlayedStep, RecordingError
 from efhorizon.policies.networks import PolicyNetwork
+from efhorizon.policies.prompt_plan import prompt_plan
 from efhorizon.policies.recordings import Label, Recording, read_recording, written_recording
 from efhorizon.suites.entry import Entry
 
@@ -59,7 +60,7 @@ class OptimalPlayer:
         if not 0 <= noise <= 1:
             raise RecordingError(f"the noise must be between 0 and 1, got {noise}")
         self._mdp, self._noise, self._rng = mdp, noise, rng
-        self._plan = optimal_plan(mdp)
+        self._plan = prompt_plan(mdp)
         self._time = self._state = 0
 
     @property

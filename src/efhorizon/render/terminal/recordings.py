@@ -28,7 +28,7 @@ class RecordSummary:
 
 @dataclass(frozen=True)
 class FitSummary:
-    """How well a clone foretells labels."""
+    """How well a clone predicts labels."""
 
     loss: float
     accuracy: float
