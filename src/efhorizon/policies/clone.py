@@ -95,8 +95,9 @@ class ClonedPolicy:
         with _one_thread_each() as pool:
             return _probabilities(tensors, _Seen(observations), np.arange(len(observations)), pool)
 
-    def save(self, path: Path) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write the parameters as a .npz, which `efhorizon train --initial` takes."""
+        path = Path(path)
         with written_aside(path) as temporary, temporary.open("wb") as file:
             np.savez(file, **dict(self.parameters))
         return path

@@ -196,7 +196,7 @@ def _label(line: str) -> Label:
     return Label(
         frame=frame,
         action=_count(action, "action"),
-        episode=_count(episode, "episode_id"),
+        episode=_whole(episode, "episode_id"),
         score=_number(score, "score"),
         milliseconds=_number(milliseconds, "duration(ms)"),
         reward=_number(reward, "unclipped_reward"),
@@ -205,10 +205,17 @@ def _label(line: str) -> Label:
 
 
 def _count(text: str, column: str) -> int | None:
+    number = _whole(text, column)
+    if number is not None and number < 0:
+        raise ValueError(f"{column} must be a whole number from 0, or {NULL}; got {text[:_SHOWN]!r}")
+    return number
+
+
+def _whole(text: str, column: str) -> int | None:
     if text == NULL:
         return None
-    if not (text.isdigit() and len(text) < 10):
-        raise ValueError(f"{column} must be a number from 0, or {NULL}; got {text[:_SHOWN]!r}")
+    if not re.fullmatch(r"-?[0-9]{1,9}", text):
+        raise ValueError(f"{column} must be a whole number or {NULL}; got {text[:_SHOWN]!r}")
     return int(text)
 
 

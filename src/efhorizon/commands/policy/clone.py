@@ -13,7 +13,8 @@ DESCRIPTION = """\
 Reads recordings in the form of Atari-HEAD, yours (`policy record`) or the
 published ones, and trains a network to do the same, with the paper's settings.
 Writes a .npz that `efhorizon train --initial` and the other commands of
-`efhorizon policy` take. Prints how well it predicts actions that it has not seen.
+`efhorizon policy` take. Prints how well it predicts actions that it has not
+seen.
 """
 EXAMPLE = "efhorizon policy clone freeway_10_fs30 recordings --out freeway.npz"
 
