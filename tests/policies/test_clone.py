@@ -90,6 +90,8 @@ def check_file(policy: Any, clone: Any, seen: Any, folder: Path) -> None:
     network = clone.network_of(clone._Seen(seen), 4)
     check_parameters(loaded, network.torch_shapes)
     assert set(loaded) == set(network.torch_shapes)
+    with np.load(folder / "f.npz", allow_pickle=False) as theirs:  # numpy reads it too
+        assert set(theirs) == set(loaded)
     for name, array in policy.parameters.items():
         np.testing.assert_array_equal(loaded[name], array)
     # the critic's own layers are as they were drawn, the others are not

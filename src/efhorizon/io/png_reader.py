@@ -123,7 +123,8 @@ def _unpacked(rows: NDArray[np.uint8], head: _Head) -> NDArray[np.uint8]:
         return rows
     shifts = np.arange(8 - head.bits, -1, -head.bits, dtype=np.uint8)
     of_byte = (np.arange(256, dtype=np.uint8)[:, None] >> shifts) & np.uint8((1 << head.bits) - 1)  # [256, pixels]
-    return np.take(of_byte, rows, axis=0, mode="clip").reshape(head.height, -1)[:, : head.width]
+    numbers: NDArray[np.uint8] = np.take(of_byte, rows, axis=0, mode="clip").reshape(head.height, -1)
+    return numbers[:, : head.width]
 
 
 def _coloured(numbers: NDArray[np.uint8], palette: bytes) -> NDArray[np.uint8]:

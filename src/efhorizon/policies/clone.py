@@ -43,9 +43,9 @@ from efhorizon.agents.deep.networks import (
 )
 from efhorizon.agents.deep.observations import FlatColumns, ImageStacks
 from efhorizon.errors import EfhorizonError
-from efhorizon.io.files import written_aside
 from efhorizon.io.machine import num_cores
 from efhorizon.policies.actor import Parameters, logits
+from efhorizon.policies.parameter_file import save_parameters
 
 _IMAGES_A_PART, _ROWS_A_PART = 128, 4096
 _GAINS = {"action_net": POLICY_GAIN, "value_net": VALUE_GAIN}
@@ -97,10 +97,7 @@ class ClonedPolicy:
 
     def save(self, path: str | Path) -> Path:
         """Write the parameters as a .npz, which `efhorizon train --initial` takes."""
-        path = Path(path)
-        with written_aside(path) as temporary, temporary.open("wb") as file:
-            np.savez(file, **dict(self.parameters))
-        return path
+        return save_parameters(Path(path), self.parameters)
 
 
 def cloned(
@@ -266,9 +263,9 @@ def _fit(chances: NDArray[np.float64], counts: NDArray[np.float64]) -> Fit:
     logs = np.log(np.maximum(chances, np.finfo(np.float64).tiny))
     likeliest = counts[np.arange(len(counts)), chances.argmax(axis=1)]
     return Fit(
-        loss=float(-(counts * logs).sum() / total),
+        loss=abs(float((counts * logs).sum() / total)),  # no logarithm is above 0
         accuracy=float(likeliest.sum() / total),
-        entropy=float(-(counts.sum(axis=1) * (chances * logs).sum(axis=1)).sum() / total),
+        entropy=abs(float((counts.sum(axis=1) * (chances * logs).sum(axis=1)).sum() / total)),
         num_labels=int(total),
     )
 

@@ -12,6 +12,7 @@ minigrid brings along, and a screen.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -26,7 +27,8 @@ _WINDOW_HEIGHT = 630  # pixels, roughly: three times Atari's
 _OPPOSITE = (("up", "down"), ("left", "right"))
 _ARROWS = frozenset(("up", "down", "left", "right"))
 _KEYS_OF_NAMES = {"forward": ("up",), "pickup": ("p",), "drop": ("d",), "toggle": ("space",), "nothing": ("space",)}
-_NO_SCREEN = ("dummy", "offscreen")  # drivers that SDL falls back to
+_NEEDS = "playing at the keyboard needs"
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")  # one of them says where the screen is on Linux
 
 Keys = frozenset[str]
 
@@ -137,14 +139,12 @@ def _pygame() -> Any:
     try:
         pygame: Any = import_module("pygame")
     except ImportError:
-        raise RecordingError(
-            "playing at the keyboard needs 'pygame', which is not installed: pip install pygame"
-        ) from None
+        raise RecordingError(f"{_NEEDS} 'pygame', which is not installed: pip install pygame") from None
+    # SDL would look further and print what it finds
+    if sys.platform.startswith("linux") and not any(name in os.environ for name in _SCREENS):
+        raise RecordingError(f"{_NEEDS} a screen, and there is none ({', '.join(_SCREENS[:2])} are not set)")
     try:
         pygame.display.init()
     except pygame.error as error:
-        raise RecordingError(f"playing at the keyboard needs a screen, and there is none ({error})") from None
-    if pygame.display.get_driver() in _NO_SCREEN and "SDL_VIDEODRIVER" not in os.environ:
-        pygame.display.quit()
-        raise RecordingError("playing at the keyboard needs a screen, and there is none")
+        raise RecordingError(f"{_NEEDS} a screen, and there is none ({error})") from None
     return pygame

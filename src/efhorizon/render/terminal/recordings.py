@@ -79,7 +79,7 @@ def clone_summary(summary: CloneSummary) -> Parts:
     found = numbers.counted(summary.recordings, "recording")
     yield f"[bold]{literal(summary.environment)}[/bold]  {found}: {summary.frames:,} frames, {summary.rows:,} rows"
     yield (
-        f"  {numbers.counted(summary.steps, 'step')} of {summary.frameskip} frames in "
+        f"  {numbers.counted(summary.steps, 'step')} of {numbers.counted(summary.frameskip, 'frame')} in "
         f"{numbers.counted(summary.episodes, 'episode')}, "
         f"{numbers.counted(summary.distinct_observations, 'distinct observation')}"
     )
