@@ -1,4 +1,4 @@
-"""Policies from files: the same probabilities as Stable-Baselines3 computes, and one line for each file that is none."""
+"""Policies from files: the same probabilities as Stable-Baselines3 computes; one line for each file that is none."""
 
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ def expected(made: Any, observations: np.ndarray, temperature: float) -> np.ndar
         ("PPO", IMAGES, {}),
         ("PPO", FLAT, {}),
         ("PPO", FLAT, {"policy_kwargs": {"net_arch": [32, 32, 16]}}),
+        ("PPO", FLAT, {"policy_kwargs": {"activation_fn": torch.nn.ReLU}}),
         ("DQN", IMAGES, {"buffer_size": 10}),
         ("DQN", FLAT, {"buffer_size": 10}),
     ],
@@ -83,7 +84,8 @@ def test_networks_of_stable_baselines3(
         torch.save(made.policy.state_dict(), path)
     else:
         np.savez(path, **{name: value.numpy() for name, value in made.policy.state_dict().items()})
-    network = load_network(path, temperature=0.5)
+    said = None if ending == "zip" else "relu" if "activation_fn" in str(arguments) else "tanh"
+    network = load_network(path, temperature=0.5, activation=said)  # type: ignore[arg-type]
     observations = np.random.default_rng(0).integers(256, size=(300, *space.shape), dtype=np.uint8)
     found = probabilities(network, observations)
     assert network.num_actions == 5

@@ -8,7 +8,7 @@ from importlinter import Contract, ContractCheck, fields, output
 
 
 class PrivateModulesContract(Contract):
-    """No import of a module whose name begins with an underscore from another folder."""
+    """No import of a module whose name begins with an underscore from another folder than its own and those in it."""
 
     allowed = fields.SetField(subfield=fields.StringField(), required=False)  # private names that all may use
 
@@ -19,7 +19,7 @@ class PrivateModulesContract(Contract):
             for module in graph.modules
             if _is_private(module) and module not in allowed
             for importer in graph.find_modules_that_directly_import(module)
-            if _folder(importer, graph) != module.rpartition(".")[0]
+            if not f"{_folder(importer, graph)}.".startswith(f"{module.rpartition('.')[0]}.")
         )
         return ContractCheck(kept=not broken, metadata={"broken": broken})
 

@@ -10,7 +10,9 @@ channels, oldest first) or flat vectors [B, D]. It comes from
 or is any Python callable. Files of torch are read with its safe loader: nothing is ever unpickled.
 
 The arrays say what the network is: the CNN and MLPs of Stable-Baselines3 with any number of units, an actor (PPO, A2C,
-behaviour cloning) or action values (DQN), whose softmax with a temperature is the policy.
+behaviour cloning) or action values (DQN), whose softmax with a temperature is the policy. They do not say what is
+between the layers of an actor's MLP: ReLU in a .npz, as this package and the paper's authors train; what a .zip says;
+else tanh, the default of Stable-Baselines3.
 
 Legend: B batch, H x W x C an image, D numbers of a flat observation, A actions.
 """
@@ -18,6 +20,7 @@ Legend: B batch, H x W x C an image, D numbers of a flat observation, A actions.
 from __future__ import annotations
 
 import io
+import json
 import math
 import re
 import zipfile
@@ -40,6 +43,8 @@ _SUM_TOLERANCE = 1e-5  # of probabilities in float32
 _BATCH = 256  # observations of one pass: a limit on memory
 _IMAGE_AXES = 4  # [B, H, W, C]
 
+Activation = Literal["tanh", "relu"]
+
 
 class InvalidNetworkError(EfhorizonError, ValueError):
     """A file that holds no policy, or a network that does not fit; the message is one line for the user."""
@@ -54,9 +59,14 @@ class PolicyNetwork(Protocol):
     def __call__(self, observations: NDArray[np.uint8], /) -> NDArray[Any]: ...
 
 
-def load_network(path: str | Path, *, temperature: float = 1.0) -> PolicyNetwork:
-    """The policy in a file. `temperature` divides action values (DQN) before the softmax."""
-    return TorchPolicy(network_parameters(path), name=str(path), temperature=temperature)
+def load_network(path: str | Path, *, temperature: float = 1.0, activation: Activation | None = None) -> PolicyNetwork:
+    """The policy in a file. `temperature` divides action values (DQN) before the softmax; `activation` is what an
+    actor's MLP has between its layers, where the file does not say it or is wrong.
+    """
+    path = Path(path)
+    parameters = network_parameters(path)
+    between = activation or ("relu" if path.suffix == ".npz" else _activation_in_zip(path))
+    return TorchPolicy(parameters, name=str(path), temperature=temperature, activation=between)
 
 
 def network_parameters(path: str | Path) -> dict[str, NDArray[np.float32]]:
@@ -104,6 +114,7 @@ class TorchPolicy:
         *,
         name: str = "the network",
         temperature: float = 1.0,
+        activation: Activation = "relu",
     ) -> None:
         if not (math.isfinite(temperature) and temperature > 0):
             raise InvalidNetworkError(f"the temperature must be a positive number, got {temperature}")
@@ -129,8 +140,8 @@ class TorchPolicy:
             raise InvalidNetworkError(
                 f"{name}: no policy in it: neither action_net nor q_net of Stable-Baselines3 (it has {known})"
             )
-        # Stable-Baselines3's activations: tanh in the MLP of an actor, else ReLU
-        self._activation = self._torch.tanh if self.kind == "actor" else self._torch.relu
+        is_tanh = self.kind == "actor" and activation == "tanh"
+        self._activation = self._torch.tanh if is_tanh else self._torch.relu
         self.num_actions = int(self._output[0].shape[0])
 
     def __call__(self, observations: NDArray[np.uint8], /) -> NDArray[Any]:
@@ -221,6 +232,21 @@ def _policy_in_zip(path: Path) -> bytes:
                 return file.read(info.file_size + 1)
     except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, EOFError) as error:
         raise InvalidNetworkError(f"{path}: not a file of Stable-Baselines3 ({first_line(error)})") from None
+
+
+def _activation_in_zip(path: Path) -> Activation:
+    """What a file of Stable-Baselines3 says in words about the layers of its MLP; its pickles are left alone."""
+    if path.suffix != ".zip":
+        return "tanh"
+    with zipfile.ZipFile(path) as archive:
+        if "data" not in archive.namelist() or archive.getinfo("data").file_size > _MAX_BYTES:
+            return "tanh"
+        try:
+            settings = json.loads(archive.read("data")).get("policy_kwargs") or {}
+        except (ValueError, AttributeError, RecursionError, zipfile.BadZipFile):
+            return "tanh"
+    said = str(settings.get("activation_fn", "")) if isinstance(settings, dict) else ""
+    return "relu" if "ReLU" in said else "tanh"
 
 
 def _state_dictionary(path: Path, content: bytes) -> dict[str, NDArray[np.float32]]:

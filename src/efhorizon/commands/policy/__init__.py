@@ -6,7 +6,7 @@ import argparse
 
 from efhorizon.commands import _groups
 
-HELP = "policies to start from: tabulate, clone, record, pretrain, show"
+HELP = "make, tabulate and judge policies to start from"
 DESCRIPTION = """\
 What changes if learning starts from a policy instead of random play? These
 commands make policies (from recordings of play, or by training on other

@@ -30,6 +30,11 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
         metavar="C",
         help="of the softmax over a DQN's action values (default: 1)",
     )
+    parser.add_argument(
+        "--activation",
+        choices=("tanh", "relu"),
+        help="between the layers of an actor's MLP (default: ReLU in a .npz, what a .zip says, else tanh)",
+    )
 
 
 def policy_on(mdp: TabularMDP, options: argparse.Namespace) -> tuple[TabularMDP, NDArray[np.float64]]:
@@ -47,7 +52,7 @@ def policy_on(mdp: TabularMDP, options: argparse.Namespace) -> tuple[TabularMDP,
     file, separator, function = given.rpartition(":")
     if separator and file.endswith(".py"):
         return tabulated(mdp, CallablePolicy(_function(Path(file), function), mdp.num_actions))
-    return tabulated(mdp, load_network(given, temperature=options.temperature))
+    return tabulated(mdp, load_network(given, temperature=options.temperature, activation=options.activation))
 
 
 def _function(file: Path, name: str):  # type: ignore[no-untyped-def]
