@@ -18,7 +18,7 @@ from evaluation_data import published_file
 
 from efhorizon import TabularMDP, commands, examples
 from efhorizon.agents.tabular.gorp_search import BUDGET, RUNS
-from efhorizon.commands import _arguments, main
+from efhorizon.commands import _arguments, _groups, main
 from efhorizon.commands._parser import command, parser, verbs
 from efhorizon.io.tables import save
 from efhorizon.mdp import MAX_HORIZON
@@ -38,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(part, path / "tables" / "part")
     save(examples.sparse_rewards(4), path / "tables" / f"sparse-{'x' * 60}")
     save(examples.sparse_rewards(4), path / "tables" / "flat.npz")
+    np.save(path / "uniform.npy", np.full((32, 3), 1 / 3))
     published_file(path / "summary.csv")
     return path
 
@@ -62,6 +63,22 @@ def test_help_fits_80_columns_and_says_what_to_type(
     assert ended.value.code == 0
     assert max(map(len, text.splitlines())) <= 80
     assert "efhorizon build freeway_10_fs30" in text if verb is None else "\nexample:\n  " in text
+
+
+@pytest.mark.parametrize("verb", _groups.verbs("efhorizon.commands.policy"))
+def test_help_of_commands_in_a_group(
+    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        main(["policy", verb, "--help"])
+    text = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert max(map(len, text.splitlines())) <= 80
+    assert "--json" in text
+    name, *arguments = shlex.split(_groups.command("efhorizon.commands.policy", verb).EXAMPLE.splitlines()[0])
+    assert name == "efhorizon"
+    assert parser().parse_args(arguments).policy_verb == verb
 
 
 @pytest.mark.parametrize("verb", verbs())
@@ -176,6 +193,7 @@ OUTPUTS: dict[str, list[list[str]]] = {
     ],
     "gorp": [["gorp", GRIDWORLD]],
     "train": [["train", GRIDWORLD, "--algo", "gorp", "--settings", "k1"]],
+    "policy": [["policy", "show", GRIDWORLD, "--policy", "uniform.npy"]],
     "study": [
         ["study", GRIDWORLD, "pong_50_fs30", "MiniGrid-DoorKey-5x5-OpenDoorsPickupShaped-v0", "--forecast"],
         ["study", GRIDWORLD, "--algos", "none", "--max-k", "1"],

@@ -46,6 +46,7 @@ def add_commands(
 ) -> None:
     """Let a parser take one of the commands; `options.<dest>` is the one that was given."""
     if prog is None:
+        parser.usage = f"{parser.prog} [--help] COMMAND ..."
         parser.description = f"{parser.description}\ncommands:\n{listed(package, order)}\n"
     taken = parser.add_subparsers(
         prog=prog or parser.prog, dest=dest, required=True, metavar="COMMAND", help=argparse.SUPPRESS

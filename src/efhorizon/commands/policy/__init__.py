@@ -11,7 +11,8 @@ DESCRIPTION = """\
 What changes if learning starts from a policy instead of random play? These
 commands make policies (from recordings of play, or by training on other
 levels), turn them into tables of probabilities, and say what they are worth.
-`efhorizon analyze --exploration-policy` and `efhorizon train --initial` use them.
+`analyze --exploration-policy`, `train --initial` and `study --policies` use
+them.
 """
 EXAMPLE = "efhorizon policy show freeway_10_fs30 --policy freeway.npz"
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from efhorizon.commands import _types
 from efhorizon.commands._exit import UsageError
-from efhorizon.mdp import TabularMDP
+
+if TYPE_CHECKING:  # `efhorizon --help` loads nothing heavy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from efhorizon.mdp import TabularMDP
 
 PROBABILITIES = ".npy"
 
@@ -39,6 +43,8 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
 
 def policy_on(mdp: TabularMDP, options: argparse.Namespace) -> tuple[TabularMDP, NDArray[np.float64]]:
     """The table that the given policy belongs to, and its probabilities [S, A] or [T, S, A] there."""
+    import numpy as np
+
     from efhorizon.planning.policies import exploration_policy, load_policy
     from efhorizon.policies.networks import CallablePolicy, load_network
     from efhorizon.policies.tabulate import tabulated
@@ -55,7 +61,7 @@ def policy_on(mdp: TabularMDP, options: argparse.Namespace) -> tuple[TabularMDP,
     return tabulated(mdp, load_network(given, temperature=options.temperature, activation=options.activation))
 
 
-def _function(file: Path, name: str):  # type: ignore[no-untyped-def]
+def _function(file: Path, name: str) -> Callable[..., Any]:
     """A function of a module of the user's."""
     import importlib.util
 
@@ -72,4 +78,5 @@ def _function(file: Path, name: str):  # type: ignore[no-untyped-def]
     function = getattr(module, name, None)
     if not callable(function):
         raise UsageError(f"{file}: there is no function {name!r} in it")
-    return function
+    found: Callable[..., Any] = function
+    return found
