@@ -1,4 +1,4 @@
-"""Exact against simulated: how often GORP succeeds with the least m and with one episode less, ties to the lowest index.
+"""How often GORP succeeds with the least m and with one episode less, exactly and simulated; ties to the lowest index.
 
     python benchmarks/ties.py [NAME ...] [--ties lowest] [--runs 600000] [--seed 20] [--json]
 
@@ -37,9 +37,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=20)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows = [
-        row for name in options.names or NAMES for row in compared(name, options.ties, options.runs, options.seed)
-    ]
+    rows = [row for name in options.names or NAMES for row in compared(name, options.ties, options.runs, options.seed)]
     if options.json:
         print(json.dumps(rows, indent=1))
         return

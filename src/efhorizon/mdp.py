@@ -1,6 +1,7 @@
 """TabularMDP: a deterministic, finite-horizon MDP as a table (section 2 of the paper).
 
-Legend of the shape comments: S states, A actions, R distinct rewards, N distinct screens, H x W x C a screen.
+Legend of the shape comments: S states, A actions, R distinct rewards, N distinct screens, H x W x C a screen, K frames
+that an agent sees at once.
 State 0 is the start state, transition -1 ends the episode, and time runs from 0 to horizon - 1 in code (1 to T in the
 paper). A state that can be entered only at time `horizon` needs no row: transitions into it are -1 too.
 """
@@ -63,7 +64,8 @@ class TabularMDP:
     reward_values: NDArray[np.float64]  # [R], ascending
     horizon: int
     screens: ScreenArray | None  # [N, H, W, C]
-    screen_mapping: NDArray[np.int32] | None  # [S], indices into screens
+    screen_mapping: NDArray[np.int32] | None  # [S], indices into screens; [S, K] with frame stacks, oldest first
+    base_states: NDArray[np.int32] | None  # [S], with frame stacks: the state of the table without them
     states: StateSequence | None  # [S] byte strings
     unexplored: NDArray[np.bool_] | None  # [S], states whose row says nothing; None: every row is known
     metadata: Mapping[str, Any]
@@ -76,6 +78,7 @@ class TabularMDP:
         *,
         screens: ScreenArray | None = None,
         screen_mapping: ArrayLike | None = None,
+        base_states: ArrayLike | None = None,
         states: StateSequence | None = None,
         unexplored: ArrayLike | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -100,6 +103,7 @@ class TabularMDP:
             "horizon": int(horizon),
             "screens": _read_only(screens) if isinstance(screens, np.ndarray) else screens,
             "screen_mapping": mapping,
+            "base_states": _checked_base_states(base_states, mapping, len(table)),
             "states": states,
             "unexplored": _checked_marks(unexplored, len(table)),
             "metadata": MappingProxyType(dict(metadata or {})),
@@ -139,11 +143,23 @@ class TabularMDP:
         rewards: NDArray[np.float64] = _read_only(self.reward_values[self.reward_codes])
         return rewards
 
+    @property
+    def shown(self) -> NDArray[np.int32]:
+        """The screen that each state shows [S]: with frame stacks, the last one."""
+        if self.screen_mapping is None:
+            raise InvalidTableError("this table has no screens")
+        return self.screen_mapping if self.screen_mapping.ndim == 1 else self.screen_mapping[:, -1]
+
+    @property
+    def frame_stack(self) -> int:
+        """How many screens of its history are part of a state."""
+        return 1 if self.screen_mapping is None or self.screen_mapping.ndim == 1 else self.screen_mapping.shape[1]
+
     def screen(self, state: int) -> NDArray[np.uint8]:
         """The screen [H, W, C] of one state."""
-        if self.screens is None or self.screen_mapping is None:
+        if self.screens is None:
             raise InvalidTableError("this table has no screens")
-        return np.asarray(self.screens[int(self.screen_mapping[state])], dtype=np.uint8)
+        return np.asarray(self.screens[int(self.shown[state])], dtype=np.uint8)
 
     def reward_units(self) -> tuple[NDArray[np.int64], Fraction] | None:
         """Reward values as integers [R] times one unit, or None where there is no practical unit.
@@ -191,6 +207,7 @@ class TabularMDP:
             self.horizon,
             screens=self.screens,
             screen_mapping=self.screen_mapping,
+            base_states=self.base_states,
             states=self.states,
             unexplored=self.unexplored,
             metadata={**self.metadata, **changes},
@@ -260,11 +277,30 @@ def _checked_screens(
     if len(screens.shape) != 4 or screens.dtype != np.uint8:
         raise InvalidTableError(f"screens must be uint8 [N, H, W, C], got {screens.dtype} {tuple(screens.shape)}")
     mapping = np.asarray(screen_mapping)
-    if mapping.shape != (num_states,) or mapping.dtype.kind not in "iu":
-        raise InvalidTableError(f"screen_mapping must be integers [{num_states}], got {mapping.dtype} {mapping.shape}")
+    is_right = mapping.ndim in (1, 2) and mapping.size > 0 and len(mapping) == num_states and mapping.dtype.kind in "iu"
+    if not is_right:
+        raise InvalidTableError(
+            f"screen_mapping must be integers [{num_states}], or [{num_states}, frames]; "
+            f"got {mapping.dtype} {mapping.shape}"
+        )
     if int(mapping.min()) < 0 or int(mapping.max()) >= screens.shape[0]:
         raise InvalidTableError(f"screen_mapping points outside the {screens.shape[0]} screens")
     return _owned(mapping, np.int32)
+
+
+def _checked_base_states(
+    base_states: ArrayLike | None, mapping: NDArray[np.int32] | None, num_states: int
+) -> NDArray[np.int32] | None:
+    if base_states is None:
+        return None
+    array = np.asarray(base_states)
+    if array.shape != (num_states,) or array.dtype.kind not in "iu":
+        raise InvalidTableError(f"base_states must be integers [{num_states}], got {array.dtype} {array.shape}")
+    if mapping is None or mapping.ndim != 2:
+        raise InvalidTableError("base_states belong to frame stacks, which this table does not have")
+    if int(array.min()) < 0 or int(array.max()) > np.iinfo(np.int32).max:
+        raise InvalidTableError(f"base_states must be numbers of states, got {int(array.min())} to {int(array.max())}")
+    return _owned(array, np.int32)
 
 
 def _checked_marks(unexplored: ArrayLike | None, num_states: int) -> NDArray[np.bool_] | None:

@@ -14,9 +14,9 @@ from efhorizon.agents.deep.observations import (
     ObservedTable,
     UntrainableTableError,
     observed_table,
-    unrolled,
 )
 from efhorizon.agents.deep.settings import PPOSettings
+from efhorizon.build.framestack import histories
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
 from efhorizon.mdp import TabularMDP
@@ -87,7 +87,7 @@ def test_grey_frames_are_the_emulator_s() -> None:
 
 def test_histories_are_unrolled_and_only_reachable_ones() -> None:
     transitions = np.array([[1, 2], [3, 3], [3, -1], [3, -1]], np.int32)  # two ways to state 3, which is a loop
-    states, following, screens = unrolled(transitions, np.array([5, 6, 7, 6], np.int32), 2)
+    states, following, screens = histories(transitions, np.array([5, 6, 7, 6], np.int32), 2)
     assert states.tolist() == [0, 1, 2, 3, 3]
     assert screens.tolist() == [[5, 5], [5, 6], [5, 7], [6, 6], [7, 6]]
     for node, row in enumerate(following):

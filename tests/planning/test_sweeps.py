@@ -40,6 +40,8 @@ def test_sweeps_against_fractions(seed: int) -> None:
         assert not sweep.undecided
         if seed % 2 == 0:
             assert sweep.hardness == pytest.approx(float(exact.hardness(sweep.k)), rel=1e-9)
+            mistake = exact.mistake(sweep.k)
+            assert sweep.mistake == pytest.approx(np.inf if mistake is None else float(mistake), rel=1e-9)
         if sweep.hardest is not None:
             check_witness(exact, sweep.k, sweep.hardest)
         if sweep.failure is not None:

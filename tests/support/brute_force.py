@@ -111,6 +111,19 @@ class Exact:
             layers.append({s for s in following if s >= 0})
         return layers
 
+    def mistake(self, k: int) -> Fraction | None:
+        """max over t and S^opt_t of max_a Q^k V* / (max_a Q^k - the largest Q^k of a mistake)^2; None: unbounded."""
+        worst = Fraction(0)
+        for time, states in enumerate(self.optimal_states()):
+            for state in states:
+                values = [self.q(k, time, state, a) for a in self.actions]
+                wrong = [q for a, q in enumerate(values) if a not in self.optimal_actions(time, state)]
+                if wrong and max(wrong) >= max(values):
+                    return None
+                if wrong:
+                    worst = max(worst, max(values) * self.optimal(time, state) / (max(values) - max(wrong)) ** 2)
+        return worst
+
     def hardness(self, k: int) -> Fraction:
         """max over t and S^opt_t of max_a Q^k V* / gap^2; 0 where there is no gap."""
         worst = Fraction(0)

@@ -119,14 +119,14 @@ class Analysis:
             "effective_horizon": {
                 "value": horizon.value,
                 "k": horizon.k,
-                "m": _writable(horizon.m),
+                "m": writable(horizon.m),
                 "kind": horizon.kind,
                 "by_k": {
                     str(entry.k): {
                         "exact_m": entry.exact_m,
                         "least_possible_m": entry.least_possible_m,
-                        "upper_m": _writable(entry.upper_m),
-                        "theorem_m": _writable(entry.theorem_m),
+                        "upper_m": writable(entry.upper_m),
+                        "theorem_m": writable(entry.theorem_m),
                         "method": entry.method,
                         "exact_reason": entry.exact_reason,
                         "upper_reason": entry.upper_reason,
@@ -135,13 +135,13 @@ class Analysis:
                     for entry in horizon.by_k
                 },
             },
-            "sample_complexity": {name: _writable(bound.sample_complexity) for name, bound in self.bounds.items()},
+            "sample_complexity": {name: writable(bound.sample_complexity) for name, bound in self.bounds.items()},
             "goal_mdp": {
                 "is_goal_mdp": self.goal.is_goal_mdp,
                 "p": self.goal.p,
                 "effective_horizon": self.goal.effective_horizon,
             },
-            "lower_bound": _writable(self.lower_bound.sample_complexity) if self.lower_bound else None,
+            "lower_bound": writable(self.lower_bound.sample_complexity) if self.lower_bound else None,
             "deciding_state": _witness_json(self.deciding),
             "theorem_states": {str(bound.k): _witness_json(bound.witness) for bound in self.theorem},
             "most_failures": None if self.most_failures is None else asdict(self.most_failures),
@@ -155,7 +155,7 @@ def tie_figures(horizon: EffectiveHorizon) -> dict[str, Any]:
     return {
         "value": horizon.value,
         "k": horizon.k,
-        "m": _writable(horizon.m),
+        "m": writable(horizon.m),
         "kind": horizon.kind,
         "exact_m": {str(entry.k): entry.exact_m for entry in horizon.by_k if entry.exact_m is not None},
         "reason": horizon.why_not_exact,
@@ -223,7 +223,7 @@ def _horizon_with(given: Problem, ties: Ties, bounds: Mapping[str, BoundResult])
     return effective_horizon_with(given, ties)
 
 
-def _writable(number: int | None) -> int | None:
+def writable(number: int | None) -> int | None:
     """An integer that JSON can carry."""
     return None if number is None or number.bit_length() > _MAX_JSON_BITS else number
 

@@ -18,6 +18,7 @@ from efhorizon.bounds.exact_horizon import (
 )
 from efhorizon.bounds.goal_horizon import goal_horizon
 from efhorizon.bounds.goal_sufficient import NOT_TRIED, goal_sufficient_m
+from efhorizon.bounds.mistake_horizon import mistake_horizon
 from efhorizon.bounds.registry import sample_complexity_bound
 from efhorizon.bounds.theorem_horizon import theorem_horizon
 from efhorizon.gorp.exact_success import MAX_SEQUENCES
@@ -75,8 +76,8 @@ def effective_horizon(problem: Problem) -> EffectiveHorizon:
     and m returns an optimal policy with probability at least 1/2. Lemma 5.3: T^2 A^H steps then suffice.
 
     For each k up to `max_k`: the exact m_k where it can be computed, else the least upper bound (Appendix C, Theorem
-    5.4, in goal MDPs Theorem B.4). The result is "exact" if no k left out or only bounded can be better: H_k is at
-    least k + log_A m if every smaller m was tried and fails.
+    5.4 or its tightened form, in goal MDPs Theorem B.4). The result is "exact" if no k left out or only bounded can be
+    better: H_k is at least k + log_A m if every smaller m was tried and fails.
     """
     by_k = tuple(_at_k(problem, k, *_from_distributions(problem, k)) for k in range(1, problem.max_k + 1))
     return _least(problem, by_k)
@@ -148,6 +149,9 @@ def _at_k(problem: Problem, k: int, exact: ExactHorizon, tight: AppendixCBound) 
         uppers.append((tight.m, f"Appendix C ({tight.method})", (tight.witness_time, tight.witness_state)))
     if theorem.m is not None:
         uppers.append((theorem.m, "Theorem 5.4", theorem.witness))
+    mistakes = mistake_horizon(problem)
+    if k in mistakes.by_k:
+        uppers.append((mistakes.by_k[k], "Theorem 5.4 tightened", mistakes.witnesses[k]))
     goal = goal_horizon(problem) if k == 1 else None
     if goal is not None and goal.m is not None:
         uppers.append((goal.m, "Theorem B.4", goal.witness))

@@ -71,6 +71,7 @@ _BUILT_IN = (
     "covering_length",
     "effective_planning_window",
     "effective_horizon",
+    "mistake_horizon",
     "goal_horizon",
     "pg_gorp",
     "fqi_gorp",

@@ -34,6 +34,7 @@ def published_table(
         mdp.horizon,
         screens=screens if with_screens else None,
         screen_mapping=mdp.screen_mapping if with_screens else None,
+        base_states=mdp.base_states if with_screens else None,
         states=mdp.states if with_states else None,
         metadata=metadata,
     )
@@ -50,12 +51,11 @@ class _Pictures:
 
     def __init__(self, mdp: TabularMDP) -> None:
         assert mdp.screens is not None
-        assert mdp.screen_mapping is not None
         self._mdp, self._screens = mdp, mdp.screens
         self._gridworld: Simulator | None = None
         if mdp.metadata["screen_format"] == "symbols" and mdp.states is not None:
             self._gridworld = table_spec(mdp)()
-            _, self._states = np.unique(mdp.screen_mapping, return_index=True)
+            _, self._states = np.unique(mdp.shown, return_index=True)
         self.shape = (self._screens.shape[0], *self._picture(0).shape)
 
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:

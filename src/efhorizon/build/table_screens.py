@@ -18,7 +18,7 @@ class TableScreens:
     def __init__(self, mdp: TabularMDP) -> None:
         ignored = (mdp.metadata.get("inputs") or {}).get("ignore_screens")
         self._screens = None if ignored else mdp.screens
-        self._mapping = mdp.screen_mapping
+        self._mapping = None if mdp.screens is None else mdp.shown
         self._index = KeyIndex()
         self._numbers = np.full(mdp.num_screens, -1, np.int32)
 

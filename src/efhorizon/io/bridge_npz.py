@@ -1,6 +1,7 @@
 """The published BRIDGE file: a compressed `.npz` with `transitions` int64 [S, A], `rewards` float32 [S, A] and, where
 there are any, `screens` uint8 [N, H, W, C] with `screen_mapping` int64 [S], and `states` uint8 [S, L] with
-`state_lengths` uint64 [S].
+`state_lengths` uint64 [S]. A table with frame stacks has `screens` uint8 [N, H, W] (grey), `screen_mapping` int64
+[S, K] (oldest frame first) and `prev_state_mapping` int64 [S], the state of the table without them.
 
 Files may come from anywhere, so nothing is unpickled, and before memory is taken the shapes in all headers are compared
 with each other and with the sizes of the members. What the layout has no place for (horizon, provenance) goes into the
@@ -35,8 +36,9 @@ _COMMENT_LIMIT = 65_535  # of a zip archive
 _COMMENT_WORDS = (b'"horizon"', b'"metadata"', b'"checksum"')  # a comment with any of them is ours
 _END_START, _END_BYTES = b"PK\5\6", 22  # of the record at the end of a zip archive, before the comment
 _REQUIRED = ("transitions", "rewards")
-_OPTIONAL = ("screens", "screen_mapping", "states", "state_lengths")
+_OPTIONAL = ("screens", "screen_mapping", "prev_state_mapping", "states", "state_lengths")
 _LAZY = ("screens", "states")
+_GREY_AXES = 3  # of the screens of frame stacks: [N, H, W]
 
 
 def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> TabularMDP:
@@ -62,12 +64,14 @@ def read(path: Path, *, horizon: int | None, published: Mapping[str, int]) -> Ta
         metadata = checked_metadata(comment.get("metadata", default))
         transitions, rewards = members["transitions"].array(), members["rewards"].array()
         mapping, states = members.get("screen_mapping"), members.get("states")
+        screens, base_states = members.get("screens"), members.get("prev_state_mapping")
         return TabularMDP(
             transitions,
             _shortest_decimals(rewards),
             _horizon(path, transitions, horizon, comment, published),
-            screens=members.get("screens"),
+            screens=_Grey(screens) if screens is not None and len(screens.shape) == _GREY_AXES else screens,
             screen_mapping=None if mapping is None else mapping.array(),
+            base_states=None if base_states is None else base_states.array(),
             states=None if states is None else _PaddedStates(states, members["state_lengths"].array()),
             metadata=metadata,
         )
@@ -87,8 +91,12 @@ def write(mdp: TabularMDP, path: Path) -> Path:
         "rewards": ((mdp.num_states, mdp.num_actions), np.float32, _reward_blocks(mdp)),
     }
     if mdp.screens is not None and mdp.screen_mapping is not None:
-        arrays["screens"] = (tuple(mdp.screens.shape), np.uint8, _blocks(mdp.screens, np.uint8))
-        arrays["screen_mapping"] = ((mdp.num_states,), np.int64, _blocks(mdp.screen_mapping, np.int64))
+        is_grey_stack = mdp.frame_stack > 1 and mdp.screens.shape[3] == 1  # published without the axis of colours
+        shape = tuple(mdp.screens.shape)[: _GREY_AXES if is_grey_stack else None]
+        arrays["screens"] = (shape, np.uint8, _blocks(mdp.screens, np.uint8))
+        arrays["screen_mapping"] = (mdp.screen_mapping.shape, np.int64, _blocks(mdp.screen_mapping, np.int64))
+    if mdp.base_states is not None:
+        arrays["prev_state_mapping"] = ((mdp.num_states,), np.int64, _blocks(mdp.base_states, np.int64))
     if mdp.states is not None:
         lengths = np.array([len(mdp.states[i]) for i in range(mdp.num_states)], np.uint64)
         width = int(lengths.max())
@@ -111,6 +119,20 @@ def _written_comment(mdp: TabularMDP, archive: zipfile.ZipFile) -> bytes:
         if len(comment) <= _COMMENT_LIMIT:
             break
     return comment
+
+
+class _Grey:
+    """Grey screens [N, H, W] as screens with one colour, [N, H, W, 1]."""
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, screens: Member) -> None:
+        self._screens = screens
+        self.shape = (*screens.shape, 1)
+
+    def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
+        found: NDArray[np.uint8] = np.asarray(self._screens[index])[..., None]
+        return found
 
 
 class _PaddedStates:

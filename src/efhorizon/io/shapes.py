@@ -15,6 +15,8 @@ _KINDS = {  # numpy's letters for types, for each array of either layout
     "reward_codes": "u",
     "reward_values": "f",
     "screen_mapping": "iu",
+    "base_states": "iu",
+    "prev_state_mapping": "iu",
     "state_lengths": "iu",
     "state_offsets": "iu",
     "unexplored": "b",
@@ -51,15 +53,19 @@ def check_shapes(arrays: Mapping[str, Declared]) -> None:
     for name, expected in {
         "rewards": shape,
         "reward_codes": shape,
-        "screen_mapping": (num_states,),
+        "base_states": (num_states,),
+        "prev_state_mapping": (num_states,),
         "state_lengths": (num_states,),
         "state_offsets": (num_states + 1,),
         "unexplored": (num_states,),
     }.items():
         if name in arrays and arrays[name].shape != expected:
             raise InvalidTableError(f"{name} must have shape {expected}, as transitions have {shape}")
+    stacked = _check_screens(arrays, num_states)
+    for name in ("base_states", "prev_state_mapping"):
+        if name in arrays and not stacked:
+            raise InvalidTableError(f"{name} belongs to frame stacks, which this table does not have")
     for name, axes, meaning in (
-        ("screens", 4, "[N, H, W, C]"),
         ("states", 2, "[S, L]"),
         ("state_bytes", 1, "[B]"),
         ("reward_values", 1, "[R]"),
@@ -68,3 +74,16 @@ def check_shapes(arrays: Mapping[str, Declared]) -> None:
             raise InvalidTableError(f"{name} must have shape {meaning}, got {arrays[name].shape}")
     if "states" in arrays and arrays["states"].shape[0] != num_states:
         raise InvalidTableError(f"there are {num_states} states but {arrays['states'].shape[0]} raw states")
+
+
+def _check_screens(arrays: Mapping[str, Declared], num_states: int) -> bool:
+    """Whether a state is seen as a stack of frames; grey frames of stacks may lack the axis of colours."""
+    if "screens" not in arrays:
+        return False
+    mapping, screens = arrays["screen_mapping"].shape, arrays["screens"].shape
+    stacked = len(mapping) == 2 and mapping[1] > 0
+    if mapping != ((num_states, mapping[1]) if stacked else (num_states,)):
+        raise InvalidTableError(f"screen_mapping must have shape {(num_states,)}, or a row of frames for each state")
+    if len(screens) != 4 and not (stacked and len(screens) == 3):
+        raise InvalidTableError(f"screens must have shape [N, H, W, C], got {screens}")
+    return stacked

@@ -2,6 +2,7 @@
 
     transitions int32 [S, A]    reward_codes uint [S, A]    reward_values float64 [R]
     screens uint8 [N, H, W, C]  screen_mapping int32 [S]                          (where there are screens)
+                                screen_mapping int32 [S, K], base_states int32 [S]    (with frame stacks)
     state_bytes uint8 [B]       state_offsets int64 [S + 1]                       (where there are raw states)
     unexplored bool [S]                                                           (where the search was not finished)
 
@@ -50,6 +51,8 @@ def write(mdp: TabularMDP, path: Path) -> Path:
     if mdp.screens is not None:
         arrays["screens"] = mdp.screens
         arrays["screen_mapping"] = mdp.screen_mapping
+    if mdp.base_states is not None:
+        arrays["base_states"] = mdp.base_states
     if mdp.unexplored is not None:
         arrays["unexplored"] = mdp.unexplored
     if mdp.states is not None:
@@ -88,6 +91,7 @@ def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
             horizon if horizon is not None else found.horizon,
             screens=lazy.get("screens"),
             screen_mapping=eager.get("screen_mapping"),
+            base_states=eager.get("base_states"),
             states=StateBytes(lazy["state_bytes"], eager["state_offsets"]) if "state_bytes" in lazy else None,
             unexplored=eager.get("unexplored"),
             metadata=metadata,
@@ -179,6 +183,7 @@ class _Arrays(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     reward_values: _Recorded
     screens: _Recorded | None = None
     screen_mapping: _Recorded | None = None
+    base_states: _Recorded | None = None
     state_bytes: _Recorded | None = None
     state_offsets: _Recorded | None = None
     unexplored: _Recorded | None = None

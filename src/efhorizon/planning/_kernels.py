@@ -79,6 +79,7 @@ class Greed(NamedTuple):
     hardness: Floats  # [layer] or [0]
     least: Floats  # [layer] or [0]
     risk: Floats  # [layer] or [0]
+    mistake: Floats  # [layer] or [0]
 
 
 class Table(NamedTuple):
@@ -278,8 +279,9 @@ def greedy_sweep(
     an optimal policy passes, `hardness`, max Q' V* / gap^2, rounded up, infinite where floats cannot tell the gap
     from 0, and 0 where there is no gap, and `least`, the smallest Q' of an optimal action; where a greedy policy comes
     by, `risk`, max Q' V* / (max Q' - the largest Q' of an action that is not optimal)^2, 0 where every action is
-    optimal. With `by_gap`, 1 stands in the place of Q' V* in both: where rewards are negative, it says nothing about
-    the returns.
+    optimal; and `mistake`, the same where an optimal policy passes, infinite where an action that is not optimal may
+    have the largest Q'. With `by_gap`, 1 stands in the place of Q' V* in all of them: where rewards are negative, it
+    says nothing about the returns.
     """
     for block in prange(-(-(stop - start) // _A_BLOCK)):
         begin = start + block * _A_BLOCK
@@ -295,7 +297,7 @@ def _greedy_sweep(
     successors, states, codes = steps
     numbers, residues, magnitudes, units, unit_residues, gamma, gamma_residue = values
     optimal_numbers, optimal_actions, optimal_reached = optimal
-    start, stop, greedy, greedy_next, verdict, hardness, least, risk = greed
+    start, stop, greedy, greedy_next, verdict, hardness, least, risk, mistake = greed
     known, signed, with_gaps = len(residues) > 0, len(magnitudes) > 0, len(hardness) > 0
     floor = _UNDERFLOW if relative_error > 0 else 0.0
     for pair in range(begin, end):
@@ -336,9 +338,11 @@ def _greedy_sweep(
                 hardness[place] = np.inf
             elif measured and gap < np.inf:
                 hardness[place] = 1 / gap / gap if by_gap else (best / gap) * (value / gap)
-            risk[place] = 0.0
-            if greedy[place] and 0 < margin < np.inf:
-                risk[place] = 1 / margin / margin if by_gap else (best / margin) * (value / margin)
+            ratio = 0.0 if margin == np.inf else np.inf
+            if 0 < margin < np.inf:
+                ratio = 1 / margin / margin if by_gap else (best / margin) * (value / margin)
+            risk[place] = ratio if greedy[place] and margin > 0 else 0.0
+            mistake[place] = ratio if measured else 0.0
         numbers[pair] = best
         if known:
             residues[pair] = best_residue

@@ -1,4 +1,7 @@
-"""Exploration policies: uniform, or probabilities given as an array [S, A] or [T, S, A]."""
+"""Exploration policies: uniform, or probabilities given as an array [S, A] or [T, S, A].
+
+Published files have one row more, [T, S + 1, A]: the last one stands for the end of an episode and is ignored.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from efhorizon.errors import EfhorizonError
+from efhorizon.io.files import written_aside
 from efhorizon.io.npy import read_numbers
 from efhorizon.mdp import TabularMDP
 
@@ -51,7 +55,7 @@ class ExplorationPolicy:
 
 
 def exploration_policy(mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | None = None) -> ExplorationPolicy:
-    """A validated policy from an array [S, A] or [T, S, A]; None gives the uniform one.
+    """A validated policy from an array [S, A] or [T, S, A], or with a row for the end; None gives the uniform one.
 
     An array whose rows are all constant is the uniform policy too, so that both give the same figures.
     """
@@ -61,9 +65,12 @@ def exploration_policy(mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | 
         return ExplorationPolicy(mdp.num_actions)
     array = np.asarray(policy)
     shapes = ((mdp.num_states, mdp.num_actions), (mdp.horizon, mdp.num_states, mdp.num_actions))
+    if array.ndim in (2, 3) and array.shape[-2] == mdp.num_states + 1:
+        array = array[..., :-1, :]
     if array.shape not in shapes:
         raise InvalidPolicyError(
-            f"the exploration policy has shape {array.shape}; this table needs {shapes[0]} or {shapes[1]}"
+            f"the exploration policy has shape {np.shape(policy)}; this table needs {shapes[0]} or {shapes[1]}, "
+            "perhaps with one more row for the end of an episode"
         )
     if array.dtype.kind not in "iuf":
         raise InvalidPolicyError(f"the exploration policy must hold numbers, got {array.dtype}")
@@ -100,3 +107,24 @@ def _place(time: int, state: int, timed: bool) -> str:
 def load_policy(path: Path) -> NDArray[Any]:
     """The array of an exploration policy in a file; `exploration_policy` checks it against a table."""
     return read_numbers(path, "an exploration policy")
+
+
+def published_policy(
+    mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | None, at_end: ArrayLike | None = None
+) -> NDArray[np.float32]:
+    """A policy in the published layout, [T, S + 1, A]; the last row is `at_end` [A], by default every action alike."""
+    if at_end is None and not isinstance(policy, ExplorationPolicy) and np.ndim(policy) == 3:
+        given = np.asarray(policy)
+        at_end = given[:, -1] if given.shape[1] == mdp.num_states + 1 else None
+    checked = exploration_policy(mdp, policy)
+    found = np.empty((mdp.horizon, mdp.num_states + 1, mdp.num_actions), np.float32)
+    found[:, -1] = 1 / mdp.num_actions if at_end is None else at_end
+    found[:, :-1] = 1 / mdp.num_actions if checked.probabilities is None else checked.probabilities
+    return found
+
+
+def save_policy(path: Path, probabilities: NDArray[Any]) -> Path:
+    """Write the array of a policy; the old file stays until the new one is complete."""
+    with written_aside(path) as temporary, temporary.open("wb") as file:
+        np.save(file, probabilities, allow_pickle=False)
+    return path

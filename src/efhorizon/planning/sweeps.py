@@ -54,6 +54,8 @@ class Sweep:
     least_optimal_q: float  # that Q, as a reward
     riskiest: Witness | None  # where max_a Q V* / margin^2 is largest, over pairs of greedy policies
     risk: float  # that ratio, rounded up; 0 where greedy policies meet optimal actions only
+    closest_mistake: Witness | None  # where the same ratio is largest over pairs of optimal policies
+    mistake: float  # that ratio, rounded up; infinite where an action that is not optimal may have the largest Q there
 
 
 def sweeps(
@@ -81,20 +83,21 @@ def _sweep(
     sizes = np.append(np.diff(timeline.starts), 0)
     width = int(sizes.max())
     verdict = np.empty(width, np.uint8)
-    hardness, least, risk = np.empty((3, width if with_gaps else 0))
+    hardness, least, risk, mistake = np.empty((4, width if with_gaps else 0))
     greedy = np.ones(1, np.uint8)
     steps, parts = timeline.steps, values.parts
     best = kernels.Optimum(optimal.values.numbers, optimal.actions, optimal.reached)
     failure: Witness | None = None
-    undecided, largest, smallest, most_risk = False, 0.0, np.inf, 0.0
+    undecided, largest, smallest, most_risk, worst_mistake = False, 0.0, np.inf, 0.0, 0.0
     hardest: Witness | None = None
     least_optimal: Witness | None = None
     riskiest: Witness | None = None
+    closest_mistake: Witness | None = None
     horizon = timeline.mdp.horizon
     for time in range(horizon if with_gaps else horizon - k + 1):
         layer, size = timeline.layer(time), int(sizes[time])
         greedy_next = np.zeros(int(sizes[time + 1]), np.uint8)
-        greed = kernels.Greed(layer.start, layer.stop, greedy, greedy_next, verdict, hardness, least, risk)
+        greed = kernels.Greed(layer.start, layer.stop, greedy, greedy_next, verdict, hardness, least, risk, mistake)
         error = relative_error(timeline, values, time)
         following = _Row(k, timeline, optimal, values, time)
         on_layer(kernels.greedy_sweep, layer, steps, parts, error, best, greed, by_gap)
@@ -110,6 +113,9 @@ def _sweep(
         if size and with_gaps and risk[:size].max() > most_risk:
             place = int(risk[:size].argmax())
             most_risk, riskiest = float(risk[place]), following.witness(place)
+        if size and with_gaps and mistake[:size].max() > worst_mistake:
+            place = int(mistake[:size].argmax())
+            worst_mistake, closest_mistake = float(mistake[place]), following.witness(place)
         greedy = greedy_next
     return Sweep(
         k=k,
@@ -122,6 +128,8 @@ def _sweep(
         least_optimal_q=values.scale.reward(smallest),
         riskiest=riskiest,
         risk=most_risk,
+        closest_mistake=closest_mistake,
+        mistake=worst_mistake,
     )
 
 

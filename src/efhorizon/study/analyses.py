@@ -2,8 +2,8 @@
 
 An analysis says what it was made from: the table, the code, the settings, the bounds. One that no longer matches is
 made again, and so is one that is damaged. One that matches and has lost its pictures, as those in an export have, gets
-them back; one of an older version gets what it lacks: the effective horizon with other rules for ties, and the mean
-length of an episode.
+them back; one of an older version gets what it lacks: the effective horizon with other rules for ties, the mean length
+of an episode, and bounds that were added since.
 
 A variant, an MDP with a policy to start from, is analyzed with that policy as exploration policy. Its start state and
 its optimal episode look as those of the MDP do, so it shares their pictures.
@@ -24,7 +24,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from efhorizon._version import __version__
-from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures
+from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures, writable
 from efhorizon.bounds.effective_horizon import effective_horizon_with
 from efhorizon.bounds.registry import Bound, registered_bounds
 from efhorizon.errors import InvalidTableError, StoreError
@@ -57,12 +57,13 @@ from efhorizon.study.analysis_record import (
 )
 from efhorizon.study.drawings import Pictures, drawn, episode_sheet
 from efhorizon.study.results import Results
-from efhorizon.study.variants import PolicyFile, explorer
+from efhorizon.study.variants import Explorer, PolicyFile, explorer
 from efhorizon.suites.action_names import action_names
 
 OTHER_RULES: tuple[Ties, ...] = ("lowest", "adversarial")
 TIES_POINTS = 10_000_000  # lattice points of one m that other rules may take: a minute for each of them, at most
 MAX_BINS = 60  # of a histogram
+BUILT_IN = "built in"  # the version of a bound of this package: that of the analysis
 _MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
 UCB = "ucb"  # the bound that only counts states
@@ -94,11 +95,38 @@ def current_analysis(
         if pictures is None:
             return None
         results.write_pictures(pictures)
-    if analysis.figures.exact_by_ties is UNSET and policy is None:
-        given = problem(mdp, max_k=max_k)
+    completed = _completed(mdp, analysis, max_k, policy)
+    if completed is not analysis:
+        results.write_analysis(completed)
+    return completed
+
+
+def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: PolicyFile | None) -> CompleteAnalysis:
+    """The analysis with what older versions did not compute."""
+    lacks_ties = analysis.figures.exact_by_ties is UNSET
+    missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
+    if not lacks_ties and not missing:
+        return analysis
+    given = _problem(mdp, max_k, None if policy is None else explorer(mdp, policy))
+    if lacks_ties:
         figures = replace(analysis.figures, exploration_length=given.occupancy_minima.length)
         analysis = replace(analysis, figures=_with_ties(given, figures))
-        results.write_analysis(analysis)
+    if missing:
+        found = {bound.name: bound(given) for bound in missing}
+        reasons = {name: bound.reason for name, bound in found.items() if bound.reason is not None}
+        complexities = {name: writable(bound.sample_complexity) for name, bound in found.items()}
+        figures = replace(
+            analysis.figures,
+            sample_complexity={**analysis.figures.sample_complexity, **complexities},
+            reasons={**analysis.figures.reasons, **reasons},
+        )
+        assert analysis.provenance is not None
+        analysis = replace(
+            analysis,
+            figures=figures,
+            titles={**analysis.titles, **{bound.name: bound.title for bound in missing}},
+            provenance=replace(analysis.provenance, bounds=_inputs(mdp, max_k, policy).bounds),
+        )
     return analysis
 
 
@@ -133,7 +161,7 @@ def analysis_record(
     began, name = time.monotonic(), _name(mdp, policy)
     unguided = problem(mdp, max_k=max_k)
     guide = None if policy is None else explorer(mdp, policy)
-    given = unguided if guide is None else problem(guide.mdp, policy=guide.policy, max_k=max_k)
+    given = unguided if guide is None else _problem(mdp, max_k, guide)
     analysis = analysis_of(given)
     pictures: Pictures = {}
     start_picture = drawn(mdp, 0, f"{_name(mdp)}-start", pictures)
@@ -178,6 +206,10 @@ def analysis_record(
         ),
     )
     return record, pictures
+
+
+def _problem(mdp: TabularMDP, max_k: int, guide: Explorer | None) -> Problem:
+    return problem(mdp, max_k=max_k) if guide is None else problem(guide.mdp, policy=guide.policy, max_k=max_k)
 
 
 def _figures(analysis: Analysis) -> CompleteFigures:
@@ -251,7 +283,8 @@ def _is_made_from(analysis: AnyAnalysis, inputs: AnalysisProvenance) -> bool:
         and made_from.table_inputs == inputs.table_inputs
         and is_version(made_from.code, "analysis", BEHAVIOUR)
         and made_from.settings == inputs.settings
-        and made_from.bounds == inputs.bounds
+        and made_from.bounds == {name: inputs.bounds.get(name) for name in made_from.bounds}
+        and all(inputs.bounds[name] == BUILT_IN for name in inputs.bounds.keys() - made_from.bounds.keys())
         and None not in inputs.bounds.values()
     )
 
@@ -260,7 +293,7 @@ def _bound_digest(bound: Bound) -> str | None:
     """A version of a user's bound; None if its source is unknown, so that changes would go unnoticed."""
     module = bound.function.__module__
     if module.startswith("efhorizon."):
-        return "built in"
+        return BUILT_IN
     try:
         return source_digest(inspect.getsource(bound.function if module == "__main__" else import_module(module)))
     except (OSError, TypeError, ImportError):
@@ -321,8 +354,7 @@ def _deciding(
 
 def _state_of(mdp: TabularMDP, state: int) -> int:
     """The state of the MDP that a state is, which may also hold the screens before it."""
-    base_states = getattr(mdp, "base_states", None)
-    return state if base_states is None else int(base_states[state])
+    return state if mdp.base_states is None else int(mdp.base_states[state])
 
 
 def _histograms(given: Problem, witness: Witness) -> list[ReturnHistogram | None]:

@@ -181,9 +181,15 @@ class Atari(Suite):
 
 
 def observed_frame(screen: Screen) -> Observation:
-    """The frame [84, 84, 1] that agents see of a stored screen [H, W, 1] of palette indices."""
-    grey = np.rint(PALETTE.astype(np.float64) @ np.array(_GREY_WEIGHTS)).astype(np.uint8)
-    return grey_frame(np.ascontiguousarray(grey[screen[:, :, 0] >> 1]))[:, :, None]
+    """The frame [84, 84, 1] that agents see of a stored screen: palette indices [H, W, 1], or colours [H, W, 3]."""
+    if screen.shape[2] == len(_GREY_WEIGHTS):  # a published file
+        return grey_frame(_grey(screen))[:, :, None]
+    return grey_frame(np.ascontiguousarray(_grey(PALETTE)[screen[:, :, 0] >> 1]))[:, :, None]
+
+
+def _grey(colours: Screen) -> Screen:
+    """ALE's grey of colours [..., 3]."""
+    return np.rint(colours.astype(np.float64) @ np.array(_GREY_WEIGHTS)).astype(np.uint8)
 
 
 ATARI = Atari()

@@ -22,9 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon import catalog
+from efhorizon.build.framestack import OBSERVATION, histories
 from efhorizon.build.target import catalogue_target
 from efhorizon.errors import EfhorizonError
-from efhorizon.mdp import TERMINAL, TabularMDP
+from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import optimal_plan
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry
@@ -99,16 +100,18 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
         raise UntrainableTableError(f"{entry.name}: flat observations are not stacked, but {suite.title} asks for it")
     if not is_flat and suite.bootstraps_at_horizon:
         raise UntrainableTableError(f"{entry.name}: with images, the horizon must end an episode")
-    used, screen_of_state = np.unique(mdp.screen_mapping, return_inverse=True)
-    observe = suite.observer(entry)
+    used, shown = np.unique(mdp.screen_mapping, return_inverse=True)
+    shown = shown.reshape(mdp.screen_mapping.shape).astype(np.int32)  # [S], or [S, K]
+    observe = np.asarray if mdp.metadata.get("screen_format") == OBSERVATION else suite.observer(entry)
     frames = np.stack([observe(np.asarray(mdp.screens[int(screen)], np.uint8)) for screen in used])
-    node_states, transitions, observation = np.arange(mdp.num_states), mdp.transitions, screen_of_state
+    node_states, transitions, observation = np.arange(mdp.num_states), mdp.transitions, shown
     stacks = np.arange(len(used), dtype=np.int32)[:, None]
+    if mdp.frame_stack not in (1, suite.frame_stack):
+        raise UntrainableTableError(f"{entry.name}: agents see {suite.frame_stack} frames, not {mdp.frame_stack}")
     if suite.frame_stack > 1:
-        node_states, transitions, histories = unrolled(
-            mdp.transitions, screen_of_state.astype(np.int32), suite.frame_stack
-        )
-        stacks, observation = np.unique(histories, axis=0, return_inverse=True)
+        if mdp.frame_stack == 1:
+            node_states, transitions, shown = histories(mdp.transitions, shown, suite.frame_stack)
+        stacks, observation = np.unique(shown, axis=0, return_inverse=True)
     seen = merged_columns(frames) if is_flat else ImageStacks(frames, stacks.astype(np.int32))
     codes = mdp.reward_codes[node_states]
     plan = optimal_plan(mdp)
@@ -125,34 +128,6 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
         optimal_units=round(plan.optimal_return / float(units[1])),
         bootstraps_at_horizon=suite.bootstraps_at_horizon,
     )
-
-
-def unrolled(
-    transitions: NDArray[np.int32], screen: NDArray[np.int32], depth: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Nodes (state, last `depth` screens) that can be reached: states [P], transitions [P, A], screens [P, depth].
-
-    Node 0 is the start, whose history is its own screen repeated.
-    """
-    start = (0, *(int(screen[0]),) * depth)
-    known = {start: 0}  # node -> number
-    nodes = [start]  # grows while it is read: breadth first
-    rows: list[list[int]] = []
-    following, shown = transitions.tolist(), screen.tolist()
-    for node in nodes:
-        row = []
-        for state in following[node[0]]:
-            if state == TERMINAL:
-                row.append(TERMINAL)
-                continue
-            successor = (state, *node[2:], shown[state])
-            number = known.setdefault(successor, len(nodes))
-            if number == len(nodes):
-                nodes.append(successor)
-            row.append(number)
-        rows.append(row)
-    table = np.array(nodes, np.int32)
-    return table[:, 0].astype(np.int64), np.array(rows, np.int32), table[:, 1:]
 
 
 def merged_columns(observations: NDArray[np.uint8]) -> FlatColumns:
