@@ -16,6 +16,7 @@ from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.planning.optimal import optimal_plan
 from efhorizon.planning.policies import load_policy, published_policy, save_policy
 
+PUBLISHED_GRAPH = "4e5c09913cc692e2ece815f017ee8c781e946b1ecdc5503ce6ef2a91996c630f"
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "exploration" / "freeway_10_fs30"
 
 

@@ -62,7 +62,7 @@ def test_potentials_of_known_positions() -> None:
 
 
 def test_shaped_success() -> None:
-    """The object to fetch is one move away when it is in front, none once carried, and counts as a pick-up (published: 1.2)."""
+    """The object to fetch is one move away when it is in front, none once carried, and a pick-up like any other."""
     rewards = {}
     for shaping in SHAPINGS:
         simulator = MiniGridSimulator("MiniGrid-KeyCorridorS3R1-v0", shaping)

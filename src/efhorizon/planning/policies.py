@@ -113,9 +113,9 @@ def published_policy(
     mdp: TabularMDP, policy: ArrayLike | ExplorationPolicy | None, at_end: ArrayLike | None = None
 ) -> NDArray[np.float32]:
     """A policy in the published layout, [T, S + 1, A]; the last row is `at_end` [A], by default every action alike."""
-    if at_end is None and not isinstance(policy, ExplorationPolicy) and np.ndim(policy) == 3:
+    if at_end is None and policy is not None and not isinstance(policy, ExplorationPolicy):
         given = np.asarray(policy)
-        at_end = given[:, -1] if given.shape[1] == mdp.num_states + 1 else None
+        at_end = given[..., -1, :] if given.shape[-2:] == (mdp.num_states + 1, mdp.num_actions) else None
     checked = exploration_policy(mdp, policy)
     found = np.empty((mdp.horizon, mdp.num_states + 1, mdp.num_actions), np.float32)
     found[:, -1] = 1 / mdp.num_actions if at_end is None else at_end

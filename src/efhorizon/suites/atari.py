@@ -189,7 +189,8 @@ def observed_frame(screen: Screen) -> Observation:
 
 def _grey(colours: Screen) -> Screen:
     """ALE's grey of colours [..., 3]."""
-    return np.rint(colours.astype(np.float64) @ np.array(_GREY_WEIGHTS)).astype(np.uint8)
+    grey: Screen = np.rint(colours.astype(np.float64) @ np.array(_GREY_WEIGHTS)).astype(np.uint8)
+    return grey
 
 
 ATARI = Atari()
