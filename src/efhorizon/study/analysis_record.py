@@ -288,7 +288,9 @@ class PolicyRecord(Record, frozen=True, kw_only=True):
     def noise(self) -> float | None:
         """The noise of the demonstrator that was cloned, where that is known."""
         noise = self.facts.get(NOISE)
-        return float(noise) if isinstance(noise, int | float) and not isinstance(noise, bool) else None
+        if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1:
+            return None
+        return float(noise)
 
 
 class AnalysisSettings(Record, frozen=True, kw_only=True):
