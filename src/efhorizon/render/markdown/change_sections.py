@@ -75,7 +75,7 @@ def policies_section(tables: Tables, changes: str, pictures: Mapping[str, str]) 
 
 
 def labels_section(tables: Tables, rule: str = "") -> list[str]:
-    """Each policy alone, as far as the two bounds go that policies change in the paper; nothing if there is only one."""
+    """Each policy alone, for the two bounds that policies change in the paper; nothing if there is only one policy."""
     used = [each for each in tables.by_policy if each.table.num_pairs]
     if not used:
         return []
