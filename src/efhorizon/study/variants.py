@@ -57,10 +57,13 @@ class PolicyFile:
 
     @property
     def parameters(self) -> dict[str, NDArray[np.float32]]:
-        parameters, found = _read_parameters(self.path, _modified(self.path))
-        if found != self.network:
+        self.check_unchanged()
+        return _read_parameters(self.path, _modified(self.path))[0]
+
+    def check_unchanged(self) -> None:
+        """Refuse a file that is not the one that was planned with."""
+        if _read_parameters(self.path, _modified(self.path))[1] != self.network:
             raise StoreError(f"{self.path}: it has changed since the study began; run the study again")
-        return parameters
 
 
 @dataclass(frozen=True)
@@ -131,11 +134,8 @@ _explorers: dict[tuple[int, str], tuple[TabularMDP, Explorer]] = {}  # one at a 
 
 
 def _explorer(mdp: TabularMDP, file: PolicyFile) -> Explorer:
-    from efhorizon.policies.networks import load_network
-    from efhorizon.policies.tabulate import tabulated
-
-    assert file.parameters  # still the same
-    table, probabilities = tabulated(mdp, load_network(file.path))
+    file.check_unchanged()
+    table, probabilities = _tabulated(mdp, file.path)
     try:
         policy = exploration_policy(table, probabilities)
     except InvalidPolicyError as error:
@@ -150,6 +150,14 @@ def _explorer(mdp: TabularMDP, file: PolicyFile) -> Explorer:
         num_states=table.num_states,
     )
     return Explorer(table, policy, record)
+
+
+def _tabulated(mdp: TabularMDP, path: Path) -> tuple[TabularMDP, NDArray[np.float64]]:
+    """The table that the policy of a network belongs to, and its probabilities [S, A]; this imports torch."""
+    from efhorizon.policies.networks import load_network
+    from efhorizon.policies.tabulate import tabulated
+
+    return tabulated(mdp, load_network(path))
 
 
 def _about(folder: Path) -> PolicyAbout:
