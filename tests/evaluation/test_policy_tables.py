@@ -7,48 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluation_data import analysis, results_directory, row, solved_or_not, summary
+from evaluation_data import analysis, clone, graded_study, results_directory, row, summary, variant
 
 from efhorizon.evaluation.bound_table import bound_table
 from efhorizon.evaluation.changes import change_points
 from efhorizon.evaluation.policies import RANDOM_PLAY, Harm, graded_table, policy_pairs, policy_tables
-from efhorizon.evaluation.records import MdpSummary, PolicySummary
+from efhorizon.evaluation.records import PolicySummary
 from efhorizon.evaluation.rules import under
 from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.tables import all_tables, plain
 
 INF = math.inf
 RESAMPLES = 50
-
-
-def clone(noise: float) -> PolicySummary:
-    return PolicySummary(f"cloned-{noise}", f"clone of noise {noise}", "cloned", noise)
-
-
-def variant(base: str, policy: PolicySummary, ppo: float | None, horizon: float, **changes: Any) -> MdpSummary:
-    bounds = {"effective_horizon": 2 + horizon, "ucb": 3.0}
-    return solved_or_not(
-        f"{base}@{policy.label}",
-        ppo,
-        None,
-        **{"type": "exploration", "policy": policy, "effective_horizon": horizon, "bounds": bounds, "family": base}
-        | changes,
-    )
-
-
-def graded_study() -> list[MdpSummary]:
-    """Two MDPs that random play makes hard (H = 3; 10^5 and 10^6 timesteps) with demonstrators of noise 0.9 and 0.2."""
-    bases = {"bounds": {"effective_horizon": 5.0, "ucb": 3.0}, "effective_horizon": 3.0}
-    return [
-        solved_or_not("a", 1e5, 1e5, family="a", **bases),
-        solved_or_not("b", 1e6, None, family="b", **bases),
-        solved_or_not("c", 1e4, None, family="c", **bases),  # no policy
-        variant("a", clone(0.2), 1e3, 1.0),
-        variant("a", clone(0.9), 1e4, 2.0),
-        variant("b", clone(0.2), INF, 2.5),
-        variant("b", clone(0.9), 1e5, 1.5),
-        variant("b", PolicySummary("other-levels"), 1e6, 3.0),
-    ]
 
 
 def test_pairs_are_an_mdp_and_its_variants() -> None:
