@@ -11,6 +11,7 @@ from evaluation_data import PUBLISHED_HEADER, PUBLISHED_LINES, published_file, s
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
+from efhorizon.evaluation.records import PolicySummary
 from efhorizon.evaluation.summary_csv import PUBLISHED_COLUMNS, encoded_summaries, game_of, read_summaries
 
 INF = math.inf
@@ -76,6 +77,12 @@ def test_ours_is_read_back_unchanged(tmp_path: Path) -> None:
         ),
         summary("two", type="shaped", unshaped="one", k_min=None, epw=None, bounds={"ucb": 3.0}, reward_min=None),
         summary("one@human", type="exploration", effective_horizon_kind="upper", bounds={"ucb": 1.0}),
+        summary(
+            "one@noisy",
+            type="exploration",
+            bounds={"ucb": 1.0},
+            policy=PolicySummary("noisy", "a clone", "cloned", 0.5),
+        ),
     ]
     (tmp_path / "a.csv").write_bytes(encoded_summaries(given))
     assert read_summaries(tmp_path / "a.csv") == given
@@ -84,7 +91,9 @@ def test_ours_is_read_back_unchanged(tmp_path: Path) -> None:
     with (tmp_path / "a.csv").open() as file:
         lines = list(csv.reader(file))
     assert tuple(lines[0][: len(PUBLISHED_COLUMNS)]) == PUBLISHED_COLUMNS
-    assert [line[2] for line in lines[1:]] == ["base", "reward_shaping", "exploration"]
+    assert [line[2] for line in lines[1:]] == ["base", "reward_shaping", "exploration_policy", "exploration_policy"]
+    named = [(line[0], line[lines[0].index("base_mdp_name")]) for line in lines[1:]]
+    assert named == [("one", ""), ("two", "one"), ("one@human", "one"), ("one@noisy", "one")]
 
 
 def test_a_published_file_written_as_ours_keeps_its_bounds(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from efhorizon.study import rates as _rates
 from efhorizon.study import stages as study
 from efhorizon.study import sweep
 from efhorizon.study.forecast import Span, forecast, largest
-from efhorizon.study.plan import Plan, environment_names
+from efhorizon.study.plan import Case, Plan, environment_names
 from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
 from efhorizon.study.results import Results
 from efhorizon.study.sizes import Size, known_size, search_state
@@ -80,11 +80,11 @@ def test_horizons_of_one_search_follow_each_other(tmp_path: Path) -> None:
 
 def test_images_may_get_other_runs(tmp_path: Path) -> None:
     given = plan(tmp_path, runs=(RunPlan("ppo"),), image_runs=(RunPlan("ppo", "rollout128", 1, 10),))
-    tasks = given.tasks(catalogue_target("freeway_10_fs30"))
+    tasks = given.tasks(Case(catalogue_target("freeway_10_fs30")))
     assert [(task.network, task.setting, task.seeds, task.max_steps) for task in tasks] == [
         ("image", "rollout128", (0,), 10)
     ]
-    assert [task.setting for task in given.tasks(catalogue_target(SMALL))] == ["rollout128", "rollout1280"]
+    assert [task.setting for task in given.tasks(Case(catalogue_target(SMALL)))] == ["rollout128", "rollout1280"]
 
 
 def test_the_demo_is_of_all_suites() -> None:
@@ -380,7 +380,7 @@ def test_killed_at_any_moment_it_goes_on(made: Path, tmp_path: Path) -> None:
 def test_rows_that_somebody_else_makes_are_waited_for(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from efhorizon.study import pool as _workers
 
-    (light,) = plan(made, runs=(RunPlan("gorp", "k2"),)).tasks(catalogue_target(SMALL))
+    (light,) = plan(made, runs=(RunPlan("gorp", "k2"),)).tasks(Case(catalogue_target(SMALL)))
     task = light.loaded()
     results = Results.made(made)
     monkeypatch.setattr(_workers, "_SECONDS_BETWEEN_LOOKS", 0.05)

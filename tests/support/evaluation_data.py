@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from efhorizon.evaluation.metrics import Sample
-from efhorizon.evaluation.records import MdpSummary
+from efhorizon.evaluation.records import MdpSummary, PolicySummary
 from efhorizon.io.decode import record_of
 from efhorizon.study.records import Row
 
@@ -77,6 +77,36 @@ def solved_or_not(name: str, ppo: float | None, dqn: float | None, **changes: An
     complexities = {key: value for key, value in (("ppo", ppo), ("dqn", dqn)) if value is not None}
     budgets = dict.fromkeys(complexities, 5e6)
     return summary(name, sample_complexities=complexities, budgets=budgets, **changes)
+
+
+def clone(noise: float) -> PolicySummary:
+    return PolicySummary(f"cloned-{noise}", f"clone of noise {noise}", "cloned", noise)
+
+
+def variant(base: str, policy: PolicySummary, ppo: float | None, horizon: float, **changes: Any) -> MdpSummary:
+    bounds = {"effective_horizon": 2 + horizon, "ucb": 3.0}
+    return solved_or_not(
+        f"{base}@{policy.label}",
+        ppo,
+        None,
+        **{"type": "exploration", "policy": policy, "effective_horizon": horizon, "bounds": bounds, "family": base}
+        | changes,
+    )
+
+
+def graded_study() -> list[MdpSummary]:
+    """Two MDPs that random play makes hard (H = 3; 10^5 and 10^6 timesteps) with demonstrators of noise 0.9 and 0.2."""
+    bases = {"bounds": {"effective_horizon": 5.0, "ucb": 3.0}, "effective_horizon": 3.0}
+    return [
+        solved_or_not("a", 1e5, 1e5, family="a", **bases),
+        solved_or_not("b", 1e6, None, family="b", **bases),
+        solved_or_not("c", 1e4, None, family="c", **bases),  # no policy
+        variant("a", clone(0.2), 1e3, 1.0),
+        variant("a", clone(0.9), 1e4, 2.0),
+        variant("b", clone(0.2), math.inf, 2.5),
+        variant("b", clone(0.9), 1e5, 1.5),
+        variant("b", PolicySummary("other-levels"), 1e6, 3.0),
+    ]
 
 
 def analysis(name: str, *, horizon_value: float | None = 2.0, **changes: Any) -> dict[str, Any]:

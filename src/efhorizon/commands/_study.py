@@ -126,7 +126,7 @@ def _content(
         "rows": None if restored is None else restored.as_json(),
         "report": None if report is None else str(report),
         "report_failure": failure,
-        "environments": len(plan.names),
+        "environments": len(result.cases),
         "complete": result.num_complete,
         "seconds": round(result.seconds, 1),
         "outcomes": [

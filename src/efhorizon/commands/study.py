@@ -63,6 +63,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="EXPORT",
         help="continue from an export of `evaluate --export`: its runs count as done, its analyses are taken over",
     )
+    parser.add_argument(
+        "--policies",
+        type=Path,
+        metavar="FOLDER",
+        help="also start from these policies: FOLDER/LABEL/GAME.npz or NAME.npz gives a variant NAME@LABEL",
+    )
     parser.add_argument("--forecast", action="store_true", help="only print what time, memory and disk it would take")
     _arguments.add_json(parser)
 
@@ -94,14 +100,17 @@ def _plan(options: argparse.Namespace) -> Plan:
     from efhorizon.study.plan import Plan, environment_names
     from efhorizon.study.tasks import RunPlan
 
-    return Plan(
+    plan = Plan(
         out=options.out,
         names=environment_names(options.names),
         runs=tuple(RunPlan(algorithm, num_seeds=options.seeds, max_steps=options.steps) for algorithm in options.algos),
         max_k=options.max_k,
         budget=Budget(options.max_states, options.max_minutes),
         num_workers=options.workers or num_cores(),
+        policies=options.policies,
     )
+    plan.cases()  # refuses a policy that is not there before anything is written
+    return plan
 
 
 def _algorithms(text: str) -> tuple[sweep.Algorithm, ...]:

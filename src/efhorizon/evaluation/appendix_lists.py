@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from efhorizon.evaluation.formulas import COVERING_LENGTH
-from efhorizon.evaluation.records import MdpSummary
+from efhorizon.evaluation.records import EXPLORATION, MdpSummary
 
 
 @dataclass(frozen=True)
@@ -80,4 +80,6 @@ def _episodes(summary: MdpSummary) -> float | None:
 
 
 def _by_name(summaries: Sequence[MdpSummary]) -> list[MdpSummary]:
-    return sorted(summaries, key=lambda each: (each.origin, each.name))
+    """Every MDP; variants have a list of their own."""
+    mdps = [each for each in summaries if each.type != EXPLORATION]
+    return sorted(mdps, key=lambda each: (each.origin, each.name))

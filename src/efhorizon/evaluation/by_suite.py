@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, BoundTable, bound_table, shown_together
 from efhorizon.evaluation.records import DEEP_RL, GORP, MdpSummary, has_solved, is_main
-from efhorizon.evaluation.runs import selected_rows
+from efhorizon.evaluation.runs import rows_that_count
 from efhorizon.evaluation.source import StudyData
 from efhorizon.study.analysis_record import is_complete
 from efhorizon.study.records import Row
@@ -71,9 +71,9 @@ def counts_of(title: str, summaries: Sequence[MdpSummary]) -> SuiteCounts:
 
 def run_counts(data: StudyData) -> tuple[RunCounts, ...]:
     """One per algorithm that has rows, the paper's first."""
-    fingerprints = {name: analysis.fingerprint for name, analysis in data.analyses.items() if is_complete(analysis)}
+    analyses = {name: analysis for name, analysis in data.analyses.items() if is_complete(analysis)}
     rows_of: dict[str, list[tuple[str, Row]]] = defaultdict(list)
-    for (name, algorithm), rows in selected_rows(data.runs, fingerprints).rows.items():
+    for (name, algorithm), rows in rows_that_count(data.runs, analyses).rows.items():
         rows_of[algorithm] += [(name, row) for row in rows]
     order = sorted(rows_of, key=lambda each: (ALGORITHMS.index(each) if each in ALGORITHMS else len(ALGORITHMS), each))
     counts = []

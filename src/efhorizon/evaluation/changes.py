@@ -40,6 +40,16 @@ class ChangeRow:
 
 
 @dataclass(frozen=True)
+class ChangePoint:
+    """One pair: the change that a bound predicts, and the one that was measured, as log10 of new over old."""
+
+    name: str  # of the new MDP
+    origin: str
+    predicted: float  # infinite where the bound is on one side
+    measured: float
+
+
+@dataclass(frozen=True)
 class ChangeTable:
     """Table 3a or 3b for one algorithm."""
 
@@ -58,14 +68,15 @@ def change_table(
     algorithm: str,
     titles: Mapping[str, str],
     *,
+    label: str | None = None,
     num_resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
 ) -> ChangeTable:
-    """Every bound against the change of one algorithm's sample complexity."""
+    """Every bound against the change of one algorithm's sample complexity; with the policies of one label, or all."""
     pairs = [
         (old, new)
-        for old, new in _pairs(summaries, kind)
-        if algorithm in old.sample_complexities and algorithm in new.sample_complexities
+        for old, new in pairs_of(summaries, kind)
+        if algorithm in old.sample_complexities and algorithm in new.sample_complexities and label in (None, new.label)
     ]
     solved = [(has_solved(old, algorithm), has_solved(new, algorithm)) for old, new in pairs]
     known = [pair for pair, both in zip(pairs, solved, strict=True) if all(both)]
@@ -104,7 +115,18 @@ def change_table(
     )
 
 
-def _pairs(summaries: Sequence[MdpSummary], kind: Kind) -> list[tuple[MdpSummary, MdpSummary]]:
+def change_points(summaries: Sequence[MdpSummary], kind: Kind, algorithm: str, bound: str) -> tuple[ChangePoint, ...]:
+    """The pairs of which both MDPs were solved, as one bound sees them; those it says nothing about are left out."""
+    known = [pair for pair in pairs_of(summaries, kind) if all(has_solved(each, algorithm) for each in pair)]
+    sides = [(old.bounds.get(bound, math.nan), new.bounds.get(bound, math.nan)) for old, new in known]
+    return tuple(
+        ChangePoint(new.name, new.origin, float(predicted), _change(old, new, algorithm))
+        for (old, new), predicted in zip(known, _ratios(sides), strict=True)
+        if not math.isnan(predicted)
+    )
+
+
+def pairs_of(summaries: Sequence[MdpSummary], kind: Kind) -> list[tuple[MdpSummary, MdpSummary]]:
     """(old, new): an MDP and its shaped version, or the same MDP with another exploration policy."""
     by_name = {each.name: each for each in summaries}
     if kind == "shaping":

@@ -15,6 +15,21 @@ ORIGINAL, SHAPED, EXPLORATION = "original", "shaped", "exploration"  # types of 
 
 
 @dataclass(frozen=True)
+class PolicySummary:
+    """The policy that a variant starts from: which one, and where it comes from."""
+
+    label: str
+    title: str | None = None
+    method: str | None = None
+    noise: float | None = None  # of the demonstrator that was cloned
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.title or self.label
+
+
+@dataclass(frozen=True)
 class MdpSummary:
     """One MDP. None: a figure is unknown; math.inf: it is infinite."""
 
@@ -45,11 +60,17 @@ class MdpSummary:
     random_play: float | None = None  # timesteps until random play passes PPO's rule on training episodes
     learnt: Mapping[str, float] | None = None  # sample complexities of trained networks only: see `rules.py`
     effective_horizons_by_ties: Mapping[str, float] = field(default_factory=dict)  # exact ones, by another rule
+    policy: PolicySummary | None = None  # of a variant
 
     @property
     def base_name(self) -> str:
         """The name without the exploration policy."""
         return self.name.rpartition(SEPARATOR)[0] if self.type == EXPLORATION else self.name
+
+    @property
+    def label(self) -> str:
+        """The exploration policy's part of the name."""
+        return self.name.rpartition(SEPARATOR)[2] if self.type == EXPLORATION else ""
 
 
 def is_main(summary: MdpSummary) -> bool:

@@ -11,13 +11,19 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from efhorizon.agents.deep.protocol import setting_sample_complexity
 from efhorizon.io.decode import plain
-from efhorizon.study.analysis_record import SEPARATOR
+from efhorizon.study.analysis_record import SEPARATOR, AnyAnalysis
 from efhorizon.study.records import Row
 
 TABLE_BACKEND = "table"
-STARTS = ("exploration_policy", "initial")  # hyperparameters that say what a run started from, by a digest
+STARTS = (
+    "exploration_policy",
+    "initial",
+    "exploration_network",
+)  # hyperparameters that say what a run started from, by a digest
 SHORTEST_DIGEST = 8  # as in the names of settings
 _MOST_DIGITS = 18  # of a part of a version
 SettingKey = tuple[str, str, str, str]  # MDP, algorithm, backend, setting
@@ -56,17 +62,28 @@ def mdp_of(row: Row, names: Collection[str]) -> str | None:
     return None
 
 
-def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -> Selection:
-    """One row per run: MDP, algorithm, backend, setting, seed. `fingerprints` has every MDP that was analyzed.
+def rows_that_count(rows: Sequence[Row], analyses: Mapping[str, AnyAnalysis]) -> Selection:
+    """The rows that fit these analyses."""
+    networks = {name: each.explorer.network for name, each in analyses.items() if each.explorer is not UNSET}
+    return selected_rows(rows, {name: each.fingerprint for name, each in analyses.items()}, networks)
 
-    A row from a table other than the one that was analyzed does not count. If a setting was run again with other code
-    or another budget, the rows of only one version count: the one with the largest budget, then the most seeds, then
-    the newest, so that the choice never depends on the order of files. A setting with fewer seeds than most of its
-    algorithm and budget is still being run, and the seeds that finish first are no fair sample: it does not count yet.
+
+def selected_rows(
+    rows: Sequence[Row], fingerprints: Mapping[str, str | None], networks: Mapping[str, str] | None = None
+) -> Selection:
+    """One row per run: MDP, algorithm, backend, setting, seed. `fingerprints` has every MDP that was analyzed, and
+    `networks` the network behind the policy of every variant.
+
+    A row from a table or with a network other than the one that was analyzed does not count. If a setting was run again
+    with other code or another budget, the rows of only one version count: the one with the largest budget, then the
+    most seeds, then the newest, so that the choice never depends on the order of files. A setting with fewer seeds than
+    most of its algorithm and budget is still being run, and the seeds that finish first are no fair sample: it does not
+    count yet.
     Rows of Stable-Baselines3 count only for an MDP and algorithm without rows on the table.
     """
     named = [(name, row) for row in rows if (name := mdp_of(row, fingerprints)) is not None]
-    current = [(name, row) for name, row in named if _is_of_table(row, fingerprints[name])]
+    on_table_analyzed = [(name, row) for name, row in named if _is_of_table(row, fingerprints[name])]
+    current = [(name, row) for name, row in on_table_analyzed if _is_of_network(row, (networks or {}).get(name))]
     settings: dict[SettingKey, list[Row]] = defaultdict(list)
     for name, row in current:
         settings[name, row.algorithm, row.backend, row.setting].append(row)
@@ -86,7 +103,8 @@ def selected_rows(rows: Sequence[Row], fingerprints: Mapping[str, str | None]) -
     num_newest = sum(len(own) for own in newest.values())
     counted = (
         (len(rows) - len(named), "of MDPs (or of starts) without a complete analysis: left out"),
-        (len(named) - len(current), "made on a table other than the one analyzed: left out"),
+        (len(named) - len(on_table_analyzed), "made on a table other than the one analyzed: left out"),
+        (len(on_table_analyzed) - len(current), "begun with a network other than the one analyzed: left out"),
         (len(current) - num_newest, "of settings run again with other code or budget: left out"),
         (num_newest - len(whole), "of settings with fewer seeds than others, so unfinished: left out"),
         (len(whole) - len(kept), "by Stable-Baselines3: left out because there are rows on the table too"),
@@ -116,6 +134,11 @@ def practice(rows: Sequence[Row]) -> Practice:
 def _is_of_table(row: Row, fingerprint: str | None) -> bool:
     of_row = row.provenance.table_fingerprint
     return fingerprint is None or not of_row or of_row == fingerprint
+
+
+def _is_of_network(row: Row, network: str | None) -> bool:
+    """Whether a run on a variant started from the network whose policy was analyzed."""
+    return network is None or network in (row.hyperparameters.get(start) for start in STARTS)
 
 
 def _one_version(rows: Sequence[Row]) -> dict[int, Row]:

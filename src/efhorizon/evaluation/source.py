@@ -50,7 +50,7 @@ def combined(path: Path, analyses: Mapping[str, AnyAnalysis], rows: Sequence[Row
     """The data of a study from its analyses and run rows."""
     explored = {name: analysis for name, analysis in analyses.items() if is_complete(analysis)}
     complete = {name: each for name, each in explored.items() if theory.has_something_to_learn(each.figures)}
-    selection = runs.selected_rows(rows, {name: analysis.fingerprint for name, analysis in complete.items()})
+    selection = runs.rows_that_count(rows, complete)
     summaries, titles = [], {}
     for name in sorted(complete):
         rows_of = {algorithm: its for (of, algorithm), its in selection.rows.items() if of == name}

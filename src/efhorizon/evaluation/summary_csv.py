@@ -18,7 +18,7 @@ from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.agents.deep.random_play import RandomPlay
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
-from efhorizon.evaluation.records import DEEP_RL, GORP, ORIGINAL, SHAPED, MdpSummary
+from efhorizon.evaluation.records import DEEP_RL, EXPLORATION, GORP, ORIGINAL, SHAPED, MdpSummary, PolicySummary
 from efhorizon.io.checksums import read_listed
 from efhorizon.io.decode import LARGEST_INTEGER, MAX_TEXT, text_of
 from efhorizon.study.csv_text import encoded_csv, text_of_cell
@@ -50,9 +50,10 @@ PUBLISHED_COLUMNS = (
 OWN_COLUMNS = ("base_mdp_name", "family", "effective_horizon_kind", "random_play_steps")  # then budgets and bounds
 PUBLISHED_BUDGETS = {"ppo": float(PAPER_STEPS), "dqn": float(PAPER_STEPS)}  # the rest are kinds of GORP
 PUBLISHED_GORP_BUDGET = 1e8
-PUBLISHED_TYPES = {"base": ORIGINAL, "reward_shaping": SHAPED}
+PUBLISHED_TYPES = {"base": ORIGINAL, "reward_shaping": SHAPED, "exploration_policy": EXPLORATION}
 _TYPES_IN_FILE = {ours: theirs for theirs, ours in PUBLISHED_TYPES.items()}
 _LEARNT = "learnt_sample_complexity_"
+_LABEL, _TITLE, _METHOD, _NOISE = POLICY_COLUMNS = ("policy_label", "policy_title", "policy_method", "policy_noise")
 _REQUIRED = ("mdp_name", "horizon", "num_actions")
 _STATES = ("num_states_consolidated", "num_state_consolidated")  # the authors' README has the second spelling
 _TIES = "effective_horizon_ties_"
@@ -135,15 +136,23 @@ def fields_of(summary: MdpSummary) -> dict[str, str | float | None]:
         "effective_horizon_simple": summary.effective_horizon_simple,
         **{_RETURN + algorithm: value for algorithm, value in summary.returns.items()},
         **{_COMPLEXITY + algorithm: value for algorithm, value in summary.sample_complexities.items()},
-        "base_mdp_name": summary.unshaped,
+        "base_mdp_name": summary.base_name if summary.type == EXPLORATION else summary.unshaped,
         "family": summary.family,
         "effective_horizon_kind": summary.effective_horizon_kind,
         **{_TIES + rule: value for rule, value in summary.effective_horizons_by_ties.items()},
         **{_BUDGET + algorithm: value for algorithm, value in summary.budgets.items()},
         "random_play_steps": summary.random_play,
         **{_LEARNT + algorithm: value for algorithm, value in (summary.learnt or {}).items()},
+        **_policy_fields(summary.policy),
         **{_bound_column(name): value for name, value in summary.bounds.items()},
     }
+
+
+def _policy_fields(policy: PolicySummary | None) -> dict[str, str | float | None]:
+    """Columns that only files with variants have."""
+    if policy is None:
+        return {}
+    return {_LABEL: policy.label, _TITLE: policy.title, _METHOD: policy.method, _NOISE: policy.noise}
 
 
 def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
@@ -204,7 +213,15 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
         random_play=fields.positive("random_play_steps") or _random_play(fields, horizon),
         learnt=learnt if any(column.startswith(_LEARNT) for column in line) else None,
         effective_horizons_by_ties=fields.with_prefix(_TIES),
+        policy=_policy_of(fields),
     )
+
+
+def _policy_of(fields: _Line) -> PolicySummary | None:
+    label = fields.text(_LABEL)
+    if label is None:
+        return None
+    return PolicySummary(label, fields.text(_TITLE), fields.text(_METHOD), fields.share(_NOISE))
 
 
 def _random_play(fields: _Line, horizon: int) -> float | None:

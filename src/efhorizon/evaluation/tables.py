@@ -19,7 +19,15 @@ from efhorizon.evaluation.appendix_lists import (
 )
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, BoundTable, bound_table, shown_together
 from efhorizon.evaluation.changes import ChangeTable, change_table
-from efhorizon.evaluation.records import DEEP_RL, MdpSummary, has_solved, is_main
+from efhorizon.evaluation.policies import (
+    GradedTable,
+    PolicyPair,
+    PolicyTable,
+    graded_table,
+    policy_pairs,
+    policy_tables,
+)
+from efhorizon.evaluation.records import DEEP_RL, EXPLORATION, MdpSummary, has_solved, is_main
 from efhorizon.evaluation.resampling import LEVEL
 from efhorizon.evaluation.rules import RULES, Rule, solved_by_random_play, under
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable, min_k_distribution, solvability_table
@@ -50,6 +58,9 @@ class Tables:
     min_k: tuple[MinKDistribution, ...]
     shaping: tuple[ChangeTable, ...]  # Table 3a
     exploration: tuple[ChangeTable, ...]  # Table 3b
+    by_policy: tuple[PolicyTable, ...]  # Table 3b for each label of policies, where there are several
+    pairs: tuple[PolicyPair, ...]  # each variant beside its MDP
+    graded: GradedTable | None  # demonstrators by their noise
     properties: tuple[Properties, ...]  # the lists of Appendix G
     complexities: tuple[Complexities, ...]
     returns: tuple[Returns, ...]
@@ -76,6 +87,9 @@ def all_tables(
         exploration=tuple(
             change_table(summaries, "exploration", algorithm, titles, **sampling) for algorithm in DEEP_RL
         ),
+        by_policy=policy_tables(summaries, titles, **sampling),
+        pairs=policy_pairs(summaries),
+        graded=graded_table(summaries),
         properties=property_list(summaries),
         complexities=complexity_list(summaries),
         returns=return_list(summaries),
@@ -97,10 +111,16 @@ def _left_out(data: StudyData, rule: Rule) -> list[str]:
     notes = []
     for algorithm in DEEP_RL if rule == "learnt" else ():
         run = [each for each in data.summaries if algorithm in each.sample_complexities]
-        lucky = [each.name for each in run if solved_by_random_play(each, algorithm)]
+        by_play = {each.name: each.type for each in run if solved_by_random_play(each, algorithm)}
+        lucky = [name for name, type_ in by_play.items() if type_ != EXPLORATION]
+        guided = [name for name, type_ in by_play.items() if type_ == EXPLORATION]
         counted = [each.name for each in under(rule, run) if algorithm in each.sample_complexities]
-        untrained = sorted({each.name for each in run} - {*lucky, *counted})
-        for names, why in ((lucky, "random play solves them"), (untrained, "most runs ended before a gradient step")):
+        untrained = sorted({each.name for each in run} - {*by_play, *counted})
+        for names, why in (
+            (lucky, "random play solves them"),
+            (guided, "playing by the policy solves them, without learning"),
+            (untrained, "most runs ended before a gradient step"),
+        ):
             if names:
                 notes.append(f"{algorithm.upper()}: left out because {why}: {', '.join(sorted(names))}")
     return notes

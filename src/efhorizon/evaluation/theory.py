@@ -9,7 +9,7 @@ from msgspec import UNSET
 from efhorizon.agents.deep.random_play import RandomPlay
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON, SIMPLE_TITLE, horizon_bound, horizon_of, worst_case_bound
-from efhorizon.evaluation.records import EXPLORATION, ORIGINAL, SHAPED, MdpSummary, log10_timesteps
+from efhorizon.evaluation.records import EXPLORATION, ORIGINAL, SHAPED, MdpSummary, PolicySummary, log10_timesteps
 from efhorizon.study.analysis_record import UNIFORM, AnalysisRecord, CompleteFigures
 from efhorizon.study.sweep import TRAINING_WINDOW
 from efhorizon.suites.registry import suite
@@ -59,7 +59,15 @@ def theory_summary(analysis: AnalysisRecord[CompleteFigures]) -> MdpSummary:
         returns={},
         random_play=_random_play(figures),
         effective_horizons_by_ties=_by_ties(figures),
+        policy=_policy(analysis),
     )
+
+
+def _policy(analysis: AnalysisRecord[CompleteFigures]) -> PolicySummary | None:
+    explorer = analysis.explorer
+    if explorer is not UNSET:
+        return PolicySummary(explorer.label, explorer.title, explorer.method, explorer.noise)
+    return None if analysis.policy == UNIFORM else PolicySummary(analysis.policy)
 
 
 def _by_ties(figures: CompleteFigures) -> dict[str, float]:

@@ -4,6 +4,9 @@ An analysis says what it was made from: the table, the code, the settings, the b
 made again, and so is one that is damaged. One that matches and has lost its pictures, as those in an export have, gets
 them back; one of an older version gets what it lacks: the effective horizon with other rules for ties, the mean length
 of an episode, and bounds that were added since.
+
+A variant, an MDP with a policy to start from, is analyzed with that policy as exploration policy. Its start state and
+its optimal episode look as those of the MDP do, so it shares their pictures.
 """
 
 from __future__ import annotations
@@ -24,18 +27,18 @@ from efhorizon._version import __version__
 from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures, writable
 from efhorizon.bounds.effective_horizon import effective_horizon_with
 from efhorizon.bounds.registry import Bound, registered_bounds
-from efhorizon.errors import EfhorizonError, InvalidTableError, StoreError
+from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.gorp.ties import Ties
 from efhorizon.io.behaviour import is_version, source_digest, version_name
 from efhorizon.io.decode import record_of
 from efhorizon.io.names import is_safe_name
-from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
 from efhorizon.planning.return_units import NoLatticeError
 from efhorizon.planning.sweeps import Witness
 from efhorizon.study.analysis_record import (
+    SEPARATOR,
     UNIFORM,
     AnalysisProvenance,
     AnalysisRecord,
@@ -44,24 +47,26 @@ from efhorizon.study.analysis_record import (
     CompleteFigures,
     DecidingAction,
     DecidingState,
-    EpisodeSheet,
     Replay,
     ReturnHistogram,
     StageSeconds,
     TableFigures,
     TieFigures,
+    WitnessFigures,
     is_complete,
 )
+from efhorizon.study.drawings import Pictures, drawn, episode_sheet
 from efhorizon.study.results import Results
-from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
+from efhorizon.study.variants import Explorer, PolicyFile, explorer
 from efhorizon.suites.action_names import action_names
-from efhorizon.suites.drawing import picture
 
 OTHER_RULES: tuple[Ties, ...] = ("lowest", "adversarial")
 TIES_POINTS = 10_000_000  # lattice points of one m that other rules may take: a minute for each of them, at most
 MAX_BINS = 60  # of a histogram
 BUILT_IN = "built in"  # the version of a bound of this package: that of the analysis
 _MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
+
+UCB = "ucb"  # the bound that only counts states
 
 CompleteAnalysis = AnalysisRecord[CompleteFigures]
 
@@ -74,33 +79,38 @@ def is_whole(results: Results, name: str) -> bool:
         return False
 
 
-def current_analysis(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K) -> CompleteAnalysis | None:
+def current_analysis(
+    results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, policy: PolicyFile | None = None
+) -> CompleteAnalysis | None:
     """The analysis of a table, if it was made from the same inputs; pictures that are missing are drawn."""
-    name = _name(mdp)
+    name = _name(mdp, policy)
     try:
         analysis = results.analysis(name) if results.has_analysis(name) else None
     except StoreError:
         return None
-    if analysis is None or not is_complete(analysis) or not _is_made_from(analysis, _inputs(mdp, max_k)):
+    if analysis is None or not is_complete(analysis) or not _is_made_from(analysis, _inputs(mdp, max_k, policy)):
         return None
     if not _has_pictures(results, analysis):
-        pictures = _pictures_again(mdp, analysis)
+        pictures = _pictures_again(mdp, analysis, policy)
         if pictures is None:
             return None
         results.write_pictures(pictures)
-    completed = _completed(mdp, analysis, max_k)
+    completed = _completed(mdp, analysis, max_k, policy)
     if completed is not analysis:
         results.write_analysis(completed)
     return completed
 
 
-def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int) -> CompleteAnalysis:
+def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: PolicyFile | None) -> CompleteAnalysis:
     """The analysis with what older versions did not compute."""
-    given = problem(mdp, max_k=max_k)
-    if analysis.figures.exact_by_ties is UNSET:
+    lacks_ties = analysis.figures.exact_by_ties is UNSET
+    missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
+    if not lacks_ties and not missing:
+        return analysis
+    given = _problem(mdp, max_k, None if policy is None else explorer(mdp, policy))
+    if lacks_ties:
         figures = replace(analysis.figures, exploration_length=given.occupancy_minima.length)
         analysis = replace(analysis, figures=_with_ties(given, figures))
-    missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
     if missing:
         found = {bound.name: bound(given) for bound in missing}
         reasons = {name: bound.reason for name, bound in found.items() if bound.reason is not None}
@@ -115,7 +125,7 @@ def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int) -> Compl
             analysis,
             figures=figures,
             titles={**analysis.titles, **{bound.name: bound.title for bound in missing}},
-            provenance=replace(analysis.provenance, bounds=_inputs(mdp, max_k).bounds),
+            provenance=replace(analysis.provenance, bounds=_inputs(mdp, max_k, policy).bounds),
         )
     return analysis
 
@@ -125,11 +135,14 @@ def write_analysis(
     mdp: TabularMDP,
     *,
     max_k: int = DEFAULT_MAX_K,
+    policy: PolicyFile | None = None,
     build_seconds: float | None = None,
     verify_seconds: float | None = None,
 ) -> CompleteAnalysis:
     """Analyze a table and write the analysis with its pictures; returns what was written."""
-    analysis, pictures = analysis_record(mdp, max_k=max_k, build_seconds=build_seconds, verify_seconds=verify_seconds)
+    analysis, pictures = analysis_record(
+        mdp, max_k=max_k, policy=policy, build_seconds=build_seconds, verify_seconds=verify_seconds
+    )
     results.write_analysis(analysis, pictures)
     return analysis
 
@@ -138,36 +151,41 @@ def analysis_record(
     mdp: TabularMDP,
     *,
     max_k: int = DEFAULT_MAX_K,
+    policy: PolicyFile | None = None,
     build_seconds: float | None = None,
     verify_seconds: float | None = None,
-) -> tuple[CompleteAnalysis, dict[str, bytes]]:
-    """Everything there is to say about a table, and its pictures by name."""
+) -> tuple[CompleteAnalysis, Pictures]:
+    """Everything there is to say about a table, and its pictures by name; with a policy, about that variant of it."""
     if not mdp.is_complete:
         raise InvalidTableError(f"{_name(mdp)}: the table is unfinished; a study needs complete ones")
-    began = time.monotonic()
-    given = problem(mdp, max_k=max_k)
+    began, name = time.monotonic(), _name(mdp, policy)
+    unguided = problem(mdp, max_k=max_k)
+    guide = None if policy is None else explorer(mdp, policy)
+    given = unguided if guide is None else _problem(mdp, max_k, guide)
     analysis = analysis_of(given)
-    pictures: dict[str, bytes] = {}
-    episode = _episode(given, pictures)
-    start_picture = _drawn(mdp, 0, "start", pictures)
-    deciding = _deciding(given, analysis, pictures)
+    pictures: Pictures = {}
+    start_picture = drawn(mdp, 0, f"{_name(mdp)}-start", pictures)
+    episode = episode_sheet(unguided, f"{_name(mdp)}-episode", pictures)
+    deciding = _deciding(given, analysis, mdp, f"{name}-deciding", pictures)
     replayed = mdp.metadata.get("verification")
     verification = None if replayed is None else record_of(replayed, Replay, f"{_name(mdp)}: verification")
+    figures = _with_ties(given, _figures(analysis))
     record = AnalysisRecord(
-        id=_name(mdp),
+        id=name,
         suite=mdp.metadata.get("suite") or "unknown",
         game=mdp.metadata.get("game"),
         unshaped=mdp.metadata.get("unshaped"),
         shaping=mdp.metadata.get("shaping"),
         reward_factor=float(mdp.metadata.get("reward_factor", 1.0)),
-        exploration=UNIFORM,
-        figures=_with_ties(given, _figures(analysis)),
+        exploration=UNIFORM if guide is None else guide.record.label,
+        explorer=UNSET if guide is None else guide.record,
+        figures=figures if guide is None else _of_variant(unguided, guide.mdp, figures, name),
         titles=dict(analysis.titles),
         table=TableFigures(
             num_states=mdp.num_states,
             num_raw_states=mdp.metadata.get("num_states_raw"),
             fingerprint=mdp.fingerprint(),
-            layers=np.diff(given.timeline.starts).tolist(),
+            layers=np.diff(unguided.timeline.starts).tolist(),
             frameskip=mdp.metadata.get("frameskip"),
             verification=verification,
         ),
@@ -180,7 +198,7 @@ def analysis_record(
             analyze=round(time.monotonic() - began, 3),
         ),
         provenance=replace(
-            _inputs(mdp, max_k),
+            _inputs(mdp, max_k, policy),
             efhorizon=__version__,
             packages={name: metadata.version(name) for name in ("numpy", "numba", "scipy")},
             python=platform.python_version(),
@@ -190,9 +208,33 @@ def analysis_record(
     return record, pictures
 
 
+def _problem(mdp: TabularMDP, max_k: int, guide: Explorer | None) -> Problem:
+    return problem(mdp, max_k=max_k) if guide is None else problem(guide.mdp, policy=guide.policy, max_k=max_k)
+
+
 def _figures(analysis: Analysis) -> CompleteFigures:
     content = json.loads(json.dumps(analysis.as_json()))  # numpy's floats become Python's
     return record_of(content, CompleteFigures, f"analysis of {analysis.id}")
+
+
+def _of_variant(unguided: Problem, told_apart: TabularMDP, figures: CompleteFigures, name: str) -> CompleteFigures:
+    """The figures of a variant. A policy that sees several frames tells more states apart than the MDP has: states are
+    named as in the MDP, and the bound that only counts states counts those of the MDP."""
+
+    def named(witness: WitnessFigures | None) -> WitnessFigures | None:
+        return None if witness is None else replace(witness, state=_state_of(told_apart, witness.state))
+
+    counting = {bound.name: bound(unguided).sample_complexity for bound in registered_bounds() if bound.name == UCB}
+    failing = figures.most_failures
+    return replace(
+        figures,
+        id=name,
+        num_states=unguided.mdp.num_states,
+        sample_complexity=figures.sample_complexity | counting,
+        deciding_state=named(figures.deciding_state),
+        theorem_states={k: named(witness) for k, witness in figures.theorem_states.items()},
+        most_failures=None if failing is None else replace(failing, state=_state_of(told_apart, failing.state)),
+    )
 
 
 def _with_ties(given: Problem, figures: CompleteFigures) -> CompleteFigures:
@@ -210,20 +252,25 @@ def _with_ties(given: Problem, figures: CompleteFigures) -> CompleteFigures:
     return replace(figures, exact_by_ties=found)
 
 
-def _name(mdp: TabularMDP) -> str:
+def _name(mdp: TabularMDP, policy: PolicyFile | None = None) -> str:
     name = mdp.metadata.get("id")
+    if policy is not None:
+        name = f"{name}{SEPARATOR}{policy.label}"
     if not is_safe_name(name):
         raise InvalidTableError(f"the table's name {str(name)[:80]!r} cannot be the name of a file")
     return str(name)
 
 
-def _inputs(mdp: TabularMDP, max_k: int) -> AnalysisProvenance:
+def _inputs(mdp: TabularMDP, max_k: int, policy: PolicyFile | None = None) -> AnalysisProvenance:
     """Everything that an analysis depends on."""
+    settings = AnalysisSettings(max_k=max_k, gamma=1.0, exploration=UNIFORM)
+    if policy is not None:
+        settings = replace(settings, exploration=policy.label, network=policy.network)
     return AnalysisProvenance(
         table_fingerprint=mdp.fingerprint(),
         table_inputs=mdp.metadata.get("inputs"),
         code=version_name("analysis", BEHAVIOUR),
-        settings=AnalysisSettings(max_k=max_k, gamma=1.0, exploration=UNIFORM),
+        settings=settings,
         bounds={bound.name: _bound_digest(bound) for bound in registered_bounds()},
     )
 
@@ -260,67 +307,37 @@ def _has_pictures(results: Results, analysis: AnyAnalysis) -> bool:
         return False
 
 
-def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis) -> dict[str, bytes] | None:
+def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis, policy: PolicyFile | None) -> Pictures | None:
     """The pictures of an analysis, drawn from its table; None if they would not be the ones that it names."""
-    pictures: dict[str, bytes] = {}
-    if _drawn(mdp, 0, "start", pictures) != analysis.start_picture:
+    pictures: Pictures = {}
+    if drawn(mdp, 0, f"{_name(mdp)}-start", pictures) != analysis.start_picture:
         return None
     deciding = analysis.deciding
     if deciding is not None and deciding.picture is not None:
         is_there = deciding.state < mdp.num_states
-        if not is_there or _drawn(mdp, deciding.state, "deciding", pictures) != deciding.picture:
+        name = f"{_name(mdp, policy)}-deciding"
+        if not is_there or drawn(mdp, deciding.state, name, pictures) != deciding.picture:
             return None
-    return pictures if _episode(problem(mdp), pictures) == analysis.episode else None
+    episode = episode_sheet(problem(mdp), f"{_name(mdp)}-episode", pictures)
+    return pictures if episode == analysis.episode else None
 
 
-def _drawn(mdp: TabularMDP, state: int, kind: str, pictures: dict[str, bytes]) -> str | None:
-    """Draw a state and return the picture's name; None if the table has nothing that can be drawn."""
-    if mdp.screens is None:
-        return None
-    try:
-        image = shrunk(picture(mdp, state), max_width=2 * 160)
-    except EfhorizonError:
-        return None  # an observation that is not a picture, or a suite that is not installed
-    name = f"pictures/{_name(mdp)}-{kind}.png"
-    pictures[name] = encoded_png(image)
-    return name
-
-
-def _episode(given: Problem, pictures: dict[str, bytes]) -> EpisodeSheet | None:
-    mdp = given.mdp
-    if mdp.screens is None:
-        return None
-    episode = optimal_episode(given.timeline, given.optimal)
-    try:
-        sheet = sprite_sheet(mdp, episode.states)
-    except EfhorizonError:
-        return None
-    name = f"pictures/{_name(mdp)}-episode.png"
-    pictures[name] = encoded_png(sheet.image)
-    names = action_names(mdp.metadata, mdp.num_actions)
-    return EpisodeSheet(
-        picture=name,
-        frames=sheet.frames,
-        columns=sheet.columns,
-        width=sheet.width,
-        height=sheet.height,
-        actions=[names[action] for action in episode.actions],
-        rewards=list(episode.rewards),
-    )
-
-
-def _deciding(given: Problem, analysis: Analysis, pictures: dict[str, bytes]) -> DecidingState | None:
+def _deciding(
+    given: Problem, analysis: Analysis, mdp: TabularMDP, name: str, pictures: Pictures
+) -> DecidingState | None:
+    """The state that decides, as a state of the MDP, where `given` may tell more states apart."""
     witness = analysis.deciding
     if witness is None:
         return None
+    state = _state_of(given.mdp, witness.state)
     names = action_names(given.mdp.metadata, given.mdp.num_actions)
     histograms = _histograms(given, witness)
     is_optimal = given.optimal.actions[witness.pair].tolist()
     return DecidingState(
         k=witness.k,
         time=witness.time,
-        state=witness.state,
-        picture=_drawn(given.mdp, witness.state, "deciding", pictures),
+        state=state,
+        picture=drawn(mdp, state, name, pictures),
         actions=[
             DecidingAction(
                 action=action,
@@ -333,6 +350,11 @@ def _deciding(given: Problem, analysis: Analysis, pictures: dict[str, bytes]) ->
             for action in range(given.mdp.num_actions)
         ],
     )
+
+
+def _state_of(mdp: TabularMDP, state: int) -> int:
+    """The state of the MDP that a state is, which may also hold the screens before it."""
+    return state if mdp.base_states is None else int(mdp.base_states[state])
 
 
 def _histograms(given: Problem, witness: Witness) -> list[ReturnHistogram | None]:

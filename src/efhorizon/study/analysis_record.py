@@ -34,6 +34,8 @@ SEPARATOR = "@"  # NAME@POLICY is the MDP NAME started from an exploration polic
 
 Figure = int | float | Interval | None  # an interval in an unfinished table
 Numbers = Annotated[list[Number], Meta(max_length=MAX_ITEMS)]
+Fact = bool | Number | str | None
+NOISE = "noise"  # a fact: how often a demonstrator takes a random action
 
 
 def _is_finite(interval: Interval) -> bool:
@@ -271,10 +273,31 @@ class StageSeconds(Record, frozen=True, kw_only=True):
     analyze: Number | None = None
 
 
+class PolicyRecord(Record, frozen=True, kw_only=True):
+    """The policy that explores, and that PPO starts from: a network, and where it comes from."""
+
+    label: Text
+    title: Text | None = None  # for people
+    method: Text | None = None  # "cloned" or "pretrained", say
+    facts: dict[Text, Fact] = field(default_factory=dict)  # such as noise, steps, levels
+    network: Text  # digest of its parameters
+    probabilities: Text  # digest of what it says on the table
+    num_states: Positive  # in which it says something; more than the MDP has if it sees several frames
+
+    @property
+    def noise(self) -> float | None:
+        """The noise of the demonstrator that was cloned, where that is known."""
+        noise = self.facts.get(NOISE)
+        if isinstance(noise, bool) or not isinstance(noise, int | float) or not 0 <= noise <= 1:
+            return None
+        return float(noise)
+
+
 class AnalysisSettings(Record, frozen=True, kw_only=True):
     max_k: Positive | None = None
     gamma: Number | None = None
     exploration: str | None = None
+    network: Text | UnsetType = UNSET  # digest of the parameters behind the exploration policy; UNSET: uniform
 
 
 class AnalysisProvenance(Record, frozen=True, kw_only=True):
@@ -312,6 +335,7 @@ class AnalysisRecord(Record, Generic[FiguresT_co], frozen=True, kw_only=True):
     shaping: Text | None = None
     reward_factor: Number | None = None
     exploration: Text | None = None
+    explorer: PolicyRecord | UnsetType = UNSET  # where that is not the uniform policy
     figures: FiguresT_co = field(name="analysis")
     titles: dict[str, str] = field(default_factory=dict)  # of the bounds, for people
     table: TableFigures | None = None

@@ -32,7 +32,9 @@ _MOST_ROWS = 256  # unpacked at a time, fewer if they are large
 _CHECKSUM = b"efhorizon.checksum"  # in the metadata of a file
 _KNOWN_METADATA = frozenset({_CHECKSUM, b"ARROW:schema", b"pandas"})
 _NAME, _ANALYSIS = "mdp_name", "analysis_json"
-_TEXT_COLUMNS = frozenset({_NAME, "origin", "type", "base_mdp_name", "family", "game", "effective_horizon_kind"})
+_TEXT_COLUMNS = frozenset({_NAME, "origin", "type", "base_mdp_name", "family", "game", "effective_horizon_kind"}) | {
+    *("policy_label", "policy_title", "policy_method"),
+}
 _COUNT_COLUMNS = frozenset({"horizon", "num_actions", "num_states_consolidated", "k_min", "epw"})
 _JSON_FIELDS = ("hyperparameters", "protocol", "provenance")
 _CURVE = ("curve_step", "curve_return", "curve_training_return", "curve_low", "curve_high")

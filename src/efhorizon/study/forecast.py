@@ -15,7 +15,7 @@ from efhorizon.build.verify import MOST_RAW_PAIRS
 from efhorizon.study import rates as constants
 from efhorizon.study import sweep
 from efhorizon.study.analyses import is_whole
-from efhorizon.study.plan import Plan
+from efhorizon.study.plan import Case, Plan
 from efhorizon.study.rates import Rates, measured_rates, network_of, num_actions_of
 from efhorizon.study.records import file_name
 from efhorizon.study.results import Results
@@ -109,9 +109,10 @@ def forecast(plan: Plan, leave_out: frozenset[str] = frozenset()) -> Forecast:
     results = Results(plan.out)
     rates = measured_rates(results, targets, plan.num_workers)
     rows = results.num_rows()
-    runs = [_runs_stage(plan, algorithm, targets, rates, rows) for algorithm in _algorithms(plan)]
-    stages = (_build_stage(plan, targets, sizes, rates), _analysis_stage(results, targets, sizes), *runs)
-    return Forecast((*stages, _report_stage(len(targets))), sizes, rates)
+    cases = [case for case in plan.cases() if not {case.id, case.target.id} & leave_out]
+    runs = [_runs_stage(plan, algorithm, cases, rates, rows) for algorithm in _algorithms(plan)]
+    stages = (_build_stage(plan, targets, sizes, rates), _analysis_stage(results, cases, sizes), *runs)
+    return Forecast((*stages, _report_stage(len(cases))), sizes, rates)
 
 
 def largest(spans: Iterable[Span]) -> Span:
@@ -188,10 +189,10 @@ def _verify_seconds(plan: Plan, target: Target, size: Size, rates: Rates) -> Spa
     return Span(low, None if math.isinf(high) else 2 * 3 * min(high, most) / rate)
 
 
-def _analysis_stage(results: Results, targets: Sequence[Target], sizes: dict[str, Size]) -> StageForecast:
-    left = [target for target in targets if not is_whole(results, target.id)]
+def _analysis_stage(results: Results, cases: Sequence[Case], sizes: dict[str, Size]) -> StageForecast:
+    left = [case for case in cases if not is_whole(results, case.id)]
     seconds, peaks = Span(), [Span()]
-    for target in left:
+    for target in (case.target for case in left):
         num_actions = num_actions_of(target)
         # A state that holds the time is met at one time; in a gridworld, states are met at nearly all times.
         times = 1 if registry.suite(target.metadata["suite"]).costs.has_clock else target.horizon
@@ -204,22 +205,22 @@ def _analysis_stage(results: Results, targets: Sequence[Target], sizes: dict[str
     base = Span(constants.ANALYSIS_BYTES, constants.ANALYSIS_BYTES) if left else Span()
     low_disk, high_disk = constants.MDP_DISK
     disk = Span(low_disk, high_disk).times(len(left))
-    return StageForecast("analyze", len(targets) - len(left), len(left), seconds, largest(peaks) + base, disk)
+    return StageForecast("analyze", len(cases) - len(left), len(left), seconds, largest(peaks) + base, disk)
 
 
 def _runs_stage(
-    plan: Plan, algorithm: sweep.Algorithm, targets: Sequence[Target], rates: Rates, rows: Mapping[str, int]
+    plan: Plan, algorithm: sweep.Algorithm, cases: Sequence[Case], rates: Rates, rows: Mapping[str, int]
 ) -> StageForecast:
     """One algorithm on all MDPs: at least until the first evaluation, at most all timesteps of all runs."""
     seconds, disk, num_done, num_left, num_jobs = Span(), Span(), 0, 0, 0
     networks = set()
-    for target in targets:
-        network = network_of(target.metadata)
-        for runs in plan.runs_on(target):
+    for case in cases:
+        network = network_of(case.target.metadata)
+        for runs in plan.runs_on(case):
             if runs.algorithm != algorithm:
                 continue
             for setting in runs.setting_names():
-                done = min(runs.num_runs, rows.get(file_name(target.id, algorithm, "table", setting), 0))
+                done = min(runs.num_runs, rows.get(file_name(case.id, algorithm, "table", setting), 0))
                 num_done, num_left = num_done + done, num_left + runs.num_runs - done
                 if done < runs.num_runs:
                     num_jobs += 1

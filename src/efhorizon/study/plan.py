@@ -1,4 +1,7 @@
-"""What a study is to do."""
+"""What a study is to do: which tables are built, and which cases are analyzed and run on them.
+
+A case is an MDP, or a variant: an MDP with a policy to start from.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,26 @@ from efhorizon import catalog
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.planning.problem import DEFAULT_MAX_K
+from efhorizon.study.analysis_record import SEPARATOR
 from efhorizon.study.rates import network_of
 from efhorizon.study.records import PlanRecord
 from efhorizon.study.tasks import RunPlan, RunTask, tasks_on
+from efhorizon.study.variants import PolicyFile, PolicyFolder, UnknownPolicyError, split_name
 
 ALL = "all"  # every suite
+STARTS_FROM_A_POLICY = ("gorp", "ppo")  # algorithms that are run on variants: the paper's, and its theory's
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is analyzed and run: an MDP, or one with a policy to start from."""
+
+    target: Target
+    policy: PolicyFile | None = None
+
+    @property
+    def id(self) -> str:
+        return self.target.id if self.policy is None else f"{self.target.id}{SEPARATOR}{self.policy.label}"
 
 
 @dataclass(frozen=True)
@@ -24,13 +42,14 @@ class Plan:
     """A study: which environments, what is run on them, how much of everything."""
 
     out: Path
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # of MDPs; NAME@LABEL is a variant alone
     runs: tuple[RunPlan, ...] = tuple(RunPlan(algorithm) for algorithm in ("gorp", "ppo", "dqn"))
     image_runs: tuple[RunPlan, ...] | None = None  # instead of `runs` where agents see images: training is slow there
     max_k: int = DEFAULT_MAX_K
     budget: Budget = field(default_factory=Budget)
     num_workers: int = 1
     note: str | None = None  # what readers of the report should know
+    policies: Path | None = None  # a folder of policies: MDPs that have one are studied with it too
 
     @property
     def tables(self) -> Path:
@@ -39,21 +58,36 @@ class Plan:
     def targets(self) -> list[Target]:
         """What is to be built. Horizons of one game are grouped, the shortest first, as each search continues the
         previous one."""
-        found = [catalogue_target(name) for name in self.names]
+        found = [catalogue_target(name) for name in dict.fromkeys(split_name(name)[0] for name in self.names)]
         first = {target.search_name: place for place, target in reversed(list(enumerate(found)))}
         return sorted(found, key=lambda target: (first[target.search_name], target.horizon))
 
-    def runs_on(self, target: Target) -> tuple[RunPlan, ...]:
-        is_seen = network_of(target.metadata) == "image"
-        return self.image_runs if is_seen and self.image_runs is not None else self.runs
+    def cases(self) -> list[Case]:
+        """What is to be analyzed and run, in the order of the tables: each MDP, then its variants."""
+        folder = None if self.policies is None else PolicyFolder(self.policies)
+        return [case for target in self.targets() for case in self._cases_of(target, folder)]
 
-    def tasks(self, target: Target) -> list[RunTask]:
+    def _cases_of(self, target: Target, folder: PolicyFolder | None) -> list[Case]:
+        game = str(target.metadata["game"])
+        labels = [label for name in self.names for base, label in [split_name(name)] if base == target.id]
+        if any(labels) and folder is None:
+            raise UnknownPolicyError(f"{target.id}{SEPARATOR}{next(filter(None, labels))}: no folder of policies given")
+        named = [] if folder is None else [folder.file(label, target.id, game) for label in labels if label is not None]
+        if None not in labels:
+            return [Case(target, policy) for policy in named]
+        found = () if folder is None else (folder.find(label, target.id, game) for label in folder.labels)
+        return [Case(target), *(Case(target, policy) for policy in found if policy is not None)]
+
+    def runs_on(self, case: Case) -> tuple[RunPlan, ...]:
+        is_seen = network_of(case.target.metadata) == "image"
+        runs = self.image_runs if is_seen and self.image_runs is not None else self.runs
+        return runs if case.policy is None else tuple(each for each in runs if each.algorithm in STARTS_FROM_A_POLICY)
+
+    def tasks(self, case: Case) -> list[RunTask]:
         """One task for each algorithm and setting; its table is loaded by whoever runs it."""
-        table = self.tables / target.id
+        table, network = self.tables / case.target.id, network_of(case.target.metadata)
         return [
-            task
-            for runs in self.runs_on(target)
-            for task in tasks_on(table, target.id, network_of(target.metadata), runs)
+            task for runs in self.runs_on(case) for task in tasks_on(table, case.id, network, runs, policy=case.policy)
         ]
 
     def record(self) -> PlanRecord:
@@ -65,14 +99,22 @@ class Plan:
             max_minutes=self.budget.max_minutes,
             note=self.note,
             image_runs=UNSET if self.image_runs is None else [runs.record() for runs in self.image_runs],
+            policies=UNSET if self.policies is None else list(PolicyFolder(self.policies).labels),
         )
 
 
 def environment_names(given: Iterable[str]) -> tuple[str, ...]:
-    """Names of environments from names and suites, each once; an unknown name is refused with those closest to it."""
+    """Names of environments from names and suites, each once; an unknown name is refused with those closest to it.
+
+    NAME@LABEL stands for a variant of an environment alone.
+    """
     found: dict[str, None] = {}
     for name in given:
         suites = [suite for suite in catalog.suite_names() if name in (suite, ALL)]
-        entries = [entry for suite in suites for entry in catalog.entries(suite)] if suites else [catalog.entry(name)]
-        found.update((entry.name, None) for entry in entries)
+        if suites:
+            found.update((entry.name, None) for suite in suites for entry in catalog.entries(suite))
+        else:
+            base, label = split_name(name)
+            catalog.entry(base)
+            found[base if label is None else name] = None
     return tuple(found)

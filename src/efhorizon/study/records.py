@@ -139,6 +139,7 @@ class PlanRecord(Struct, frozen=True, kw_only=True):
     max_minutes: Number | None
     note: str | None = None  # what readers of the report should know
     image_runs: list[PlannedRuns] | UnsetType = UNSET
+    policies: list[str] | UnsetType = UNSET  # labels of the policies that MDPs were studied with
 
 
 Stage = Literal["build", "analyze", "run"]

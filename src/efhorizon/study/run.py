@@ -88,7 +88,7 @@ def _train(
         from efhorizon.agents.deep import sb3
 
         name = str(task.mdp.metadata.get("catalogue_name") or task.id)
-        initial = task.start.initial
+        initial = task.initial
         finished = sb3.train(
             name, table, settings, protocol, seeds, initial=initial, exploration_policy=policy, on_progress=look
         )
@@ -113,21 +113,23 @@ def _theta(task: RunTask, table: ObservedTable) -> NDArray[np.float32] | None:
     """The parameters that a run of the table backend starts from."""
     from efhorizon.agents.deep.networks import network_for
 
-    if task.start.initial is None:
+    initial = task.initial
+    if initial is None:
         return None
     network = network_for("actor_critic" if task.algorithm == "ppo" else "q", table)
-    check_parameters(task.start.initial, network.torch_shapes)
-    return network.from_torch(task.start.initial)
+    check_parameters(initial, network.torch_shapes)
+    return network.from_torch(initial)
 
 
 def _gorp(task: RunTask) -> tuple[RunResult, float]:
     """The empirical sample complexity of GORP: found over many runs, so one row stands for all of them."""
-    seed, policy, began = task.seeds[0], task.start.exploration_policy, time.monotonic()
+    seed, began = task.seeds[0], time.monotonic()
     if timesteps_of(task.mdp, **task.changes, m=1) > task.max_steps:  # not solved within them, and nothing to run
         return RunResult(seed, None, 0, None, None, None), optimal_plan(task.mdp).optimal_return
+    mdp, policy = task.exploration()
     rng = np.random.default_rng(seed)
-    search = gorp_sample_complexity(task.mdp, rng=rng, budget=task.max_steps, exploration_policy=policy, **task.changes)
-    learnt = learning_curve(task.mdp, search.results, policy)
+    search = gorp_sample_complexity(mdp, rng=rng, budget=task.max_steps, exploration_policy=policy, **task.changes)
+    learnt = learning_curve(mdp, search.results, policy)
     result = RunResult(
         seed,
         search.sample_complexity,
@@ -171,11 +173,11 @@ def _row(task: RunTask, key: RunKey, result: RunResult, optimal_return: float) -
 
 
 def _luck(task: RunTask) -> float | None:
-    """What random play needs by the same rule, in timesteps; None where that is infinite."""
+    """What random play (on a variant, play by its policy) needs by the same rule, in timesteps; None: infinite."""
     window = task.protocol().window
     if window is None:
         return None
-    steps = random_play(task.mdp, task.start.exploration_policy).steps_needed(window)
+    steps = random_play(*task.exploration()).steps_needed(window)
     return round(steps, 1) if math.isfinite(steps) else None
 
 

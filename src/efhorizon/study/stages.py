@@ -28,7 +28,7 @@ from efhorizon.study.analyses import current_analysis, write_analysis
 from efhorizon.study.analysis_record import CompleteFigures
 from efhorizon.study.failures import reason_of
 from efhorizon.study.forecast import Forecast, forecast
-from efhorizon.study.plan import Plan
+from efhorizon.study.plan import Case, Plan
 from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
 from efhorizon.study.records import Stage, StageOutcome, Status, StudyRecord
 from efhorizon.study.results import Results
@@ -42,12 +42,13 @@ class StudyResult:
 
     outcomes: tuple[StageOutcome, ...]
     seconds: float
+    cases: tuple[Case, ...]  # that were planned
 
     @property
     def num_complete(self) -> int:
-        """Environments that went through every stage."""
-        names = {outcome.name for outcome in self.outcomes}
-        return len(names - {outcome.name for outcome in self.outcomes if outcome.is_lost})
+        """Environments, and variants of them, that went through every stage."""
+        lost = {outcome.name for outcome in self.outcomes if outcome.is_lost}
+        return sum(not {case.id, case.target.id} & lost for case in self.cases)
 
     def with_status(self, status: Status) -> list[StageOutcome]:
         return [outcome for outcome in self.outcomes if outcome.status == status]
@@ -78,7 +79,7 @@ def study(plan: Plan, watcher: Watcher | None = None) -> StudyResult:
     run.analyze_all()
     run.run_all()
     run.note_down()
-    return StudyResult(tuple(run.outcomes), time.monotonic() - began)
+    return StudyResult(tuple(run.outcomes), time.monotonic() - began, tuple(run.cases))
 
 
 class _Study:
@@ -86,41 +87,42 @@ class _Study:
 
     def __init__(self, plan: Plan, results: Results, watcher: Watcher) -> None:
         self._plan, self._results, self._watcher = plan, results, watcher
-        self._targets = plan.targets()
+        self._targets, self.cases = plan.targets(), plan.cases()
         self._build_seconds: dict[str, float] = {}
         self._verify_seconds: dict[str, float] = {}
         self.outcomes: list[StageOutcome] = []
 
     def build_all(self) -> None:
         stopped: set[str] = set()  # searches that a budget ended: longer horizons need not be tried
-        for target in self._stage("build"):
-            with self._guarded("build", target) as note:
+        self._begin("build", [target.id for target in self._targets])
+        for target in self._targets:
+            with self._guarded("build", target.id) as note:
                 self._build(target, stopped, note)
 
     def analyze_all(self) -> None:
-        for target in self._stage("analyze"):
-            with self._guarded("analyze", target) as note:
-                mdp = load(self._plan.tables / target.id)
-                analysis = current_analysis(self._results, mdp, max_k=self._plan.max_k)
+        for case in self._stage("analyze"):
+            with self._guarded("analyze", case.id) as note:
+                mdp = load(self._plan.tables / case.target.id)
+                analysis = current_analysis(self._results, mdp, max_k=self._plan.max_k, policy=case.policy)
                 kept = analysis is not None
                 if analysis is None:
-                    seconds = self._build_seconds.get(target.id) or self._search_seconds(target)
+                    seconds = self._build_seconds.get(case.target.id) or self._search_seconds(case.target)
                     analysis = write_analysis(
                         self._results,
                         mdp,
                         max_k=self._plan.max_k,
+                        policy=case.policy,
                         build_seconds=seconds,
-                        verify_seconds=self._verify_seconds.get(target.id),
+                        verify_seconds=self._verify_seconds.get(case.target.id),
                     )
                 note("kept" if kept else "made", _analysis_text(analysis.figures))
 
     def run_all(self) -> None:
         """All algorithms on all tables, the slowest first so that no worker is left with them at the end."""
-        targets = self._stage("run")
         missing: list[RunTask] = []
-        for target in targets:
-            with self._guarded("run", target) as note:
-                tasks, mdp = self._plan.tasks(target), load(self._plan.tables / target.id)
+        for case in self._stage("run"):
+            with self._guarded("run", case.id) as note:
+                tasks, mdp = self._plan.tasks(case), load(self._plan.tables / case.target.id)
                 left = [task for task in tasks if not self._is_done(task.on(mdp))]
                 missing += left
                 if not left:
@@ -137,21 +139,24 @@ class _Study:
     def _lost(self) -> frozenset[str]:
         return frozenset(outcome.name for outcome in self.outcomes if outcome.is_lost)
 
-    def _stage(self, stage: Stage) -> list[Target]:
-        """Begin a stage with the environments that are left."""
+    def _stage(self, stage: Stage) -> list[Case]:
+        """Begin a stage with the cases that are left; those of an MDP that was lost are lost too."""
         lost = self._lost
-        targets = [target for target in self._targets if target.id not in lost]
-        self._watcher.stage(stage, [target.id for target in targets], forecast(self._plan, lost))
-        return targets
+        cases = [case for case in self.cases if not {case.id, case.target.id} & lost]
+        self._begin(stage, [case.id for case in cases])
+        return cases
+
+    def _begin(self, stage: Stage, names: list[str]) -> None:
+        self._watcher.stage(stage, names, forecast(self._plan, self._lost))
 
     @contextmanager
-    def _guarded(self, stage: Stage, target: Target) -> Iterator[Callable[[Status, str], None]]:
+    def _guarded(self, stage: Stage, name: str) -> Iterator[Callable[[Status, str], None]]:
         """Work on one environment; its failure is noted and stops nothing else."""
         began = time.monotonic()
-        self._watcher.begin(stage, target.id)
+        self._watcher.begin(stage, name)
 
         def note(status: Status, text: str) -> None:
-            self._add(StageOutcome(target.id, stage, status, text, time.monotonic() - began))
+            self._add(StageOutcome(name, stage, status, text, time.monotonic() - began))
 
         try:
             yield note

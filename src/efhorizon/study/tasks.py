@@ -22,12 +22,13 @@ from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
 from efhorizon.io.tables import load
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning.policies import InvalidPolicyError
+from efhorizon.planning.policies import ExplorationPolicy, InvalidPolicyError
 from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.study import sweep
 from efhorizon.study.rates import network_of
 from efhorizon.study.records import PlannedRuns, RunKey, RunProtocol
 from efhorizon.study.sweep import Settings
+from efhorizon.study.variants import PolicyFile, explorer
 from efhorizon.suites import registry
 from efhorizon.suites.simulator import MissingExtraError
 
@@ -39,6 +40,7 @@ _LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row sti
     "sb3": "efhorizon.agents.deep.sb3",
     "gorp": "efhorizon.agents.tabular.gorp",
 }
+EXPLORATION_NETWORK = "exploration_network"  # of GORP's hyperparameters on a variant: a digest of parameters
 
 
 class UnsuitableStartError(EfhorizonError):
@@ -82,6 +84,7 @@ class RunTask:
     seeds: tuple[int, ...]
     max_steps: int
     start: Start = field(default_factory=Start)
+    policy: PolicyFile | None = None  # of a variant: PPO starts from its network, GORP explores with it
 
     @property
     def title(self) -> str:
@@ -107,7 +110,21 @@ class RunTask:
 
     def hyperparameters(self) -> Settings:
         set_here = dict(self.changes) if self.algorithm == "gorp" else dataclasses.asdict(self.settings())
+        if self.policy is not None:
+            return set_here | {EXPLORATION_NETWORK if self.algorithm == "gorp" else "initial": self.policy.network}
         return set_here | self.start.digests
+
+    @property
+    def initial(self) -> Mapping[str, NDArray[Any]] | None:
+        """The parameters that PPO or DQN starts from."""
+        return self.start.initial if self.policy is None else self.policy.parameters
+
+    def exploration(self) -> tuple[TabularMDP, ExplorationPolicy | None]:
+        """The policy that explores, and the table whose states it tells apart; None: every action equally likely."""
+        if self.policy is None:
+            return self.mdp, self.start.exploration_policy
+        found = explorer(self.mdp, self.policy)
+        return found.mdp, found.policy
 
     def settings(self) -> Any:
         """The settings of PPO or DQN."""
@@ -199,16 +216,20 @@ def tasks_on(
     *,
     backend: str = "table",
     start: Start | None = None,
+    policy: PolicyFile | None = None,
 ) -> list[RunTask]:
     """One task per setting. GORP runs its 101 seeds at once, so each of its settings is one row, with its own budget.
-    The name of a setting includes what its runs start from, so that no median is taken over unlike runs."""
+    The name of a setting includes what its runs start from, so that no median is taken over unlike runs; a variant's
+    own name says it already."""
     algorithm, max_steps = runs.algorithm, runs.max_steps
     start = start or Start()
     if algorithm == "gorp":
         backend, max_steps = "table", BUDGET
     seeds = tuple(range(runs.num_runs))
     return [
-        RunTask(name, table, network, algorithm, backend, setting + start.suffix, changes, seeds, max_steps, start)
+        RunTask(
+            name, table, network, algorithm, backend, setting + start.suffix, changes, seeds, max_steps, start, policy
+        )
         for setting, changes in sweep.named_settings(algorithm, runs.settings).items()
     ]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.records import MdpSummary
-from efhorizon.evaluation.runs import selected_rows
+from efhorizon.evaluation.runs import rows_that_count
 from efhorizon.evaluation.source import StudyData
 from efhorizon.render.learning_curves import Setting, settings_of
 from efhorizon.study.analysis_record import AnyAnalysis, Figure
@@ -64,9 +64,8 @@ def _natural(name: str) -> list[tuple[str, int]]:
 
 def _rows_by_mdp(data: StudyData) -> dict[str, list[Row]]:
     """The rows that count for the summaries, by MDP."""
-    fingerprints = {name: analysis.fingerprint for name, analysis in data.analyses.items()}
     grouped: dict[str, list[Row]] = defaultdict(list)
-    for (name, _), rows in selected_rows(data.runs, fingerprints).rows.items():
+    for (name, _), rows in rows_that_count(data.runs, data.analyses).rows.items():
         grouped[name] += rows
     return grouped
 

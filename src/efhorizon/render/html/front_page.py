@@ -29,6 +29,7 @@ from efhorizon.render.charts.scatter import Point, scatter
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.mdp_page import Fact, short_title
 from efhorizon.render.html.names import page_link, slug
+from efhorizon.render.html.policy_changes import front_changes, is_variant
 from efhorizon.render.learning_curves import ALGORITHM_TITLES
 
 OTHER_TITLE = "other deep RL algorithm, empirical"
@@ -92,9 +93,13 @@ def front_page(
 ) -> dict[str, Any]:
     """What the template needs."""
     both = [_rule_tables(each) for each in (tables, by_papers_rule)]
+    mdps = [entry for entry in entries if not is_variant(entry)]
+    counted = _counted(entries, tables.rule)
+    summaries = [entry.summary for entry in counted if entry.summary is not None]
     return {
-        "num_mdps": len(entries),
-        "suites": _suite_counts(entries),
+        "num_mdps": len(mdps),
+        "suites": _suite_counts(mdps),
+        "num_variants": len(entries) - len(mdps),
         "concept": concept(),
         "facts": facts(tables),
         "algorithms": [
@@ -105,7 +110,8 @@ def front_page(
         "by_papers_rule": both[1],
         "tests": paired_tests(tables.bounds, titles),
         "leave_one_out": leave_one_out(tables.bounds),
-        "scatters": scatters(_counted(entries, tables.rule), tables.bounds, titles),
+        "scatters": scatters(counted, tables.bounds, titles),
+        **front_changes(summaries, tables, titles),
         "min_k_chart": _min_k_chart(tables.min_k),
         "min_k": tables.min_k[0] if tables.min_k else None,
         "num_resamples": tables.num_resamples,

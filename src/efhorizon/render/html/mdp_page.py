@@ -24,6 +24,7 @@ from efhorizon.render.html.explanations import figure, horizon_text, ties, undec
 from efhorizon.render.html.mdp_practice import about_luck, commands, learning_curves, needed_by_runs, run_lines
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
+from efhorizon.render.html.policy_changes import guided, is_variant, page_changes, variant_commands
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, best_settings
 from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures
 
@@ -75,8 +76,15 @@ class ReturnsLine:
     histogram: Markup | None
 
 
-def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, str]) -> dict[str, Any]:
-    """What the template needs; `pictures` are links to those that were copied, by their name in the analysis."""
+def mdp_page(
+    entry: MdpEntry,
+    titles: Mapping[str, str],
+    pictures: Mapping[str, str],
+    entries: Mapping[str, MdpEntry] | None = None,
+) -> dict[str, Any]:
+    """What the template needs; `pictures` are links to those that were copied, by their name in the analysis, and
+    `entries` all MDPs by name."""
+    worded = guided if is_variant(entry) else str
     analysis = entry.analysis
     paper = paper_figures(entry.name)
     shaped_from = _unshaped(entry)
@@ -92,7 +100,9 @@ def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, 
         "shaped_from": shaped_from,
         "shaped_link": None if shaped_from is None else page_link(shaped_from).removeprefix("mdps/"),
         "facts": facts(entry, paper),
-        "why": [] if analysis is None else why_hard(analysis),
+        "why": [] if analysis is None else [worded(sentence) for sentence in why_hard(analysis)],
+        "play": worded("random play"),
+        **page_changes(entry, entries or {}),
         "bounds": bound_lines(entry, titles, paper),
         "bounds_chart": bounds_chart(entry, titles),
         "horizons": [] if analysis is None else horizon_lines(analysis),
@@ -102,13 +112,13 @@ def mdp_page(entry: MdpEntry, titles: Mapping[str, str], pictures: Mapping[str, 
         "undecided": "" if analysis is None else undecided(analysis.figures),
         "learning_chart": learning_curves(entry),
         "runs": run_lines(entry.settings),
-        "about_luck": about_luck(entry),
+        "about_luck": None if (luck := about_luck(entry)) is None else worded(luck),
         "layers": layer_chart(layers) if len(layers) > 1 else None,
         "start_picture": None if analysis is None else pictures.get(analysis.start_picture or ""),
         "deciding_picture": _deciding_picture(analysis, pictures),
         "episode": _episode(analysis, pictures),
         "build_lines": [] if analysis is None else build_lines(analysis),
-        "commands": commands(entry),
+        "commands": variant_commands(entry) or commands(entry),
     }
 
 
@@ -116,6 +126,7 @@ def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:
     """The numbers at the top of the page."""
     summary, analysis = entry.summary, entry.analysis
     title, merged_from = "effective horizon H", None
+    worded = guided if is_variant(entry) else str
     known: tuple[Figure, ...]
     if analysis is not None:
         figures, raw = analysis.figures, None if analysis.table is None else analysis.table.num_raw_states
@@ -144,8 +155,8 @@ def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:
         Fact("actions A", figure(num_actions)),
         Fact("states", _states(num_states), merged_from, paper.get("num_states")),
         Fact("optimal return", figure(optimal_return)),
-        Fact("return of random play", figure(exploration_return)),
-        Fact("chance that a random episode is optimal", figure(probability)),
+        Fact(worded("return of random play"), figure(exploration_return)),
+        Fact(worded("chance that a random episode is optimal"), figure(probability)),
         *(_practice_fact(entry, algorithm, paper) for algorithm in ALGORITHMS),
     ]
 
@@ -153,11 +164,12 @@ def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:
 def bound_lines(entry: MdpEntry, titles: Mapping[str, str], paper: Mapping[str, str]) -> list[BoundLine]:
     """Every bound, the smallest first."""
     bounds = entry.bounds()
+    worded = guided if is_variant(entry) else str
     return [
         BoundLine(
             title=_title(name, titles, entry),
             value=_bound_value(bounds[name]),
-            witness="" if entry.analysis is None else witness(name, entry.analysis.figures),
+            witness="" if entry.analysis is None else worded(witness(name, entry.analysis.figures)),
             is_own=name == EFFECTIVE_HORIZON,
             paper=paper.get(f"bound_{name}"),
         )

@@ -26,6 +26,7 @@ from efhorizon.render.html.listing_page import listing_page
 from efhorizon.render.html.marker import check_replaceable, write_marker
 from efhorizon.render.html.mdp_page import mdp_page
 from efhorizon.render.html.names import page_link, slug
+from efhorizon.render.html.policy_changes import FIGURE_NAME, is_variant
 from efhorizon.study import built_tables
 from efhorizon.study.export import MDPS, RUNS
 from efhorizon.study.pictures import Picture
@@ -98,6 +99,7 @@ class _Site:
 def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) -> list[str]:
     """A page for each MDP; returns what was wrong with pictures."""
     notes, results = [], Results(data.path)
+    by_name = {entry.name: entry for entry in entries}
     without = {entry.name for entry in entries if _has_lost_pictures(results, entry)}
     if without:
         whose = "states" if len(without) == len(entries) else f"{len(without)} of {len(entries)} MDPs"
@@ -114,7 +116,7 @@ def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) 
             link = f"pictures/{slug(entry.name)}-{kind}.png"
             site.write_bytes(link, picture.content)
             pictures[given] = f"../{link}"
-        context = mdp_page(entry, data.titles, pictures)
+        context = mdp_page(entry, data.titles, pictures, by_name)
         neighbours = {
             "previous": site.pages[number - 1] if number > 0 else None,
             "next": site.pages[number + 1] if number + 1 < len(entries) else None,
@@ -166,6 +168,7 @@ def _write_top_pages(
     site.write("index.html", "index.html", front)
     site.write("mdps.html", "mdps.html", listing_page(entries))
     figures = {f"figures/{slug(each.bound)}-{each.algorithm}.svg": each.plain for each in front["scatters"]}
+    figures |= {f"figures/{FIGURE_NAME}-{slug(each.bound)}.svg": each.plain for each in front["change_figures"]}
     if front["min_k_chart"] is not None:
         figures["figures/min-k.svg"] = front["min_k_chart"]
     for name, picture in figures.items():
@@ -173,7 +176,8 @@ def _write_top_pages(
     known = (summary_csv.FILE, MDPS, RUNS, built_tables.FILE, LIST)
     names = [name for name in known if (site.folder / DOWNLOADS / name).exists()]
     downloads = [(name, (site.folder / DOWNLOADS / name).stat().st_size) for name in names]
-    site.write("data.html", "data.html", {"downloads": downloads, "figures": sorted(figures), "entries": entries})
+    num_mdps = sum(not is_variant(entry) for entry in entries)
+    site.write("data.html", "data.html", {"downloads": downloads, "figures": sorted(figures), "num_mdps": num_mdps})
     site.write("reproduce.html", "reproduce.html", {"entries": entries, "tables": tables})
     for name in _ASSETS:
         site.write_bytes(f"assets/{name}", files("efhorizon.render.html").joinpath("assets", name).read_bytes())

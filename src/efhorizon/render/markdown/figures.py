@@ -1,4 +1,5 @@
-"""The figures of a study as files: each bound against each algorithm, and the distribution of the least k.
+"""The figures of a study as files: each bound against each algorithm, the distribution of the least k, what policies
+change.
 
 A file needs nothing else: its colours are written out, and its white background suits light and dark pages.
 """
@@ -13,11 +14,15 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from efhorizon.evaluation.bound_table import BoundTable
+from efhorizon.evaluation.changes import change_points
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
+from efhorizon.evaluation.policies import GradedTable
 from efhorizon.evaluation.records import MdpSummary, is_main
 from efhorizon.evaluation.solvability import MinKDistribution
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render.charts.bars import Bar, min_k_chart
+from efhorizon.render.charts.changes import change_scatter
+from efhorizon.render.charts.grades import horizon_chart, needed_chart
 from efhorizon.render.charts.scatter import Point, scatter
 from efhorizon.render.charts.svg import chart, element, standalone
 from efhorizon.render.html.mdp_page import short_title
@@ -26,6 +31,7 @@ from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.markdown.bound_sections import ordered_rows
 
 FOLDER = "figures"
+EXPLORATION_SECTION, GRADED_SECTION = "exploration", "graded"
 _LARGE, _SMALL, _BARS = (640, 500), (420, 340), (440, 300)  # pixels
 _BACKGROUND = "#ffffff"
 _PLAIN_NAME = re.compile(r"[a-z0-9_]{1,60}")
@@ -35,7 +41,7 @@ _PLAIN_NAME = re.compile(r"[a-z0-9_]{1,60}")
 class Figure:
     """One file."""
 
-    section: str  # of the page: bounds-ppo, bounds-dqn or min_k
+    section: str  # of the page: bounds-ppo, bounds-dqn, min_k, exploration or graded
     file: str  # seen from the pages
     caption: str
     svg: str
@@ -45,7 +51,48 @@ class Figure:
 def study_figures(summaries: Sequence[MdpSummary], tables: Tables, titles: Mapping[str, str]) -> list[Figure]:
     """All of them; the effective horizon's comes first, and large."""
     figures = [figure for each in tables.bounds for figure in _scatters(summaries, each, titles)]
-    return figures + [_min_k(each) for each in tables.min_k if each.rows]
+    figures += [_min_k(each) for each in tables.min_k if each.rows]
+    return figures + _changes(summaries, tables, titles) + _grades(tables.graded)
+
+
+def _changes(summaries: Sequence[MdpSummary], tables: Tables, titles: Mapping[str, str]) -> list[Figure]:
+    """Table 3b's: the effective horizon first, and large; then every bound that predicts a change."""
+    figures = []
+    for table in tables.exploration:
+        algorithm = ALGORITHM_TITLES[table.algorithm]
+        bounds = [row for row in ordered_rows(table.rows) if row.kind == "bound"]
+        for row in sorted(bounds, key=lambda row: row.name != EFFECTIVE_HORIZON):
+            points = change_points(summaries, "exploration", table.algorithm, row.name)
+            is_large = row.name == EFFECTIVE_HORIZON
+            if not points or not (is_large or any(point.predicted for point in points)):
+                continue
+            size = _LARGE if is_large else _SMALL
+            title = short_title(titles.get(row.name, row.title))
+            caption = f"the change that a policy makes: {title} against {algorithm}"
+            drawn = change_scatter(points, bound_title=title, algorithm=algorithm, width=size[0], height=size[1])
+            file = f"{FOLDER}/policies-{_file_name(row.name)}-{table.algorithm}.svg"
+            figures.append(Figure(EXPLORATION_SECTION, file, caption, _file(drawn, size, caption), is_large))
+    return figures
+
+
+def _grades(found: GradedTable | None) -> list[Figure]:
+    if found is None:
+        return []
+    charts = (
+        ("horizon", horizon_chart, "the effective horizon with each demonstrator"),
+        ("ppo", needed_chart, "the timesteps that PPO needs with each demonstrator"),
+    )
+    width, height = _SMALL
+    return [
+        Figure(
+            GRADED_SECTION,
+            f"{FOLDER}/demonstrators-{name}.svg",
+            caption,
+            _file(draw(found, width=width, height=height), _SMALL, caption),
+            is_large=False,
+        )
+        for name, draw, caption in charts
+    ]
 
 
 def _scatters(summaries: Sequence[MdpSummary], table: BoundTable, titles: Mapping[str, str]) -> list[Figure]:

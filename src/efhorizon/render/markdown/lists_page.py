@@ -10,6 +10,7 @@ from msgspec import UNSET
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.appendix_lists import Complexities, Properties, Returns
 from efhorizon.evaluation.by_suite import ALGORITHMS
+from efhorizon.evaluation.policies import policy_pairs
 from efhorizon.evaluation.records import MdpSummary
 from efhorizon.evaluation.source import StudyData
 from efhorizon.evaluation.tables import Tables
@@ -17,9 +18,11 @@ from efhorizon.render.charts.marks import suite_title
 from efhorizon.render.html.mdp_page import short_title
 from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.markdown.bound_sections import bound_order
+from efhorizon.render.markdown.change_sections import pairs_list
 from efhorizon.render.markdown.text import Footnotes, blocks, escaped, from_log10, number, significant, table, unbroken
 from efhorizon.render.tie_rules import RULES, horizon_and_m
 from efhorizon.study.analysis_record import (
+    UNIFORM,
     AnyAnalysis,
     Replay,
     StageSeconds,
@@ -34,6 +37,7 @@ _NO_RETURN = "not run, or the run ended before its greedy policy was first evalu
 
 def lists_page(data: StudyData, tables: Tables) -> str:
     summaries, titles = data.summaries, data.titles
+    mdps = {name: each for name, each in data.analyses.items() if each.policy == UNIFORM}
     by_name = {each.name: each for each in summaries}
     present = {name for each in summaries for name in each.sample_complexities}
     algorithms = [name for name in ALGORITHMS if name in present]
@@ -48,7 +52,7 @@ def lists_page(data: StudyData, tables: Tables) -> str:
             "k-QVI-solvable; the effective horizon H (`exact`, or an `upper` bound); the covering length in episodes "
             "(Lemma D.4); and the effective planning window.",
             _properties(tables.properties, by_name),
-            *_ties(data.analyses),
+            *_ties(mdps),
             "## Bounds and sample complexities",
             "In timesteps. *infinite*: the bound does not apply, or promises nothing. *> N*: not solved within N "
             "timesteps.",
@@ -58,11 +62,12 @@ def lists_page(data: StudyData, tables: Tables) -> str:
             "when it was last evaluated: the median over the seeds of its best setting. A PPO run also ends once the "
             "median of its last 100 training episodes is optimal; the greedy policy need not be optimal by then.",
             _returns(tables.returns, algorithms),
+            *pairs_list(policy_pairs(data.summaries)),
             "## How the tables were made and checked",
             "The number of raw states of the simulator; the episodes and steps that were replayed in a fresh "
             "environment, with the same rewards, ends and screens as in the table; and the seconds that the search, "
             "the verification and the analysis took. One search may serve several horizons.",
-            _tables(data.analyses),
+            _tables(mdps),
             *_not_analyzed(data),
         )
         + "\n"

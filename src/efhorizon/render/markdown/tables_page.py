@@ -10,7 +10,6 @@ from efhorizon.evaluation import published
 from efhorizon.evaluation.bound_table import SIGNIFICANT, BoundTable
 from efhorizon.evaluation.by_suite import ALGORITHMS, RunCounts, SuiteBounds, SuiteCounts, counts_of, suite_counts
 from efhorizon.evaluation.changes import ChangeTable
-from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO
 from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary
 from efhorizon.evaluation.resampling import LEAST_FAMILIES
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
@@ -20,12 +19,10 @@ from efhorizon.render.learning_curves import ALGORITHM_TITLES, GORP_RUNS
 from efhorizon.render.markdown.bound_sections import (
     bound_section,
     leave_one_out_section,
-    metric_title,
-    of_paper,
-    ordered_rows,
     tests_section,
 )
-from efhorizon.render.markdown.text import Footnotes, blocks, escaped, estimate_text, number, table
+from efhorizon.render.markdown.change_sections import change_section, grades_section, labels_section, policies_section
+from efhorizon.render.markdown.text import Footnotes, blocks, escaped, number, table
 
 _RULES = (
     "The paper ends a run of PPO when more than half of its last 100 training episodes were optimal, and random play "
@@ -54,7 +51,7 @@ class Study:
     by_papers_rule: Tables
     suites: Sequence[SuiteBounds]
     runs: Sequence[RunCounts]
-    pictures: Mapping[str, str]  # Markdown of the sections bounds-ppo, bounds-dqn and min_k
+    pictures: Mapping[str, str]  # Markdown of the sections bounds-ppo, bounds-dqn, min_k, exploration, graded
 
 
 def tables_page(study: Study) -> str:
@@ -102,7 +99,7 @@ def tables_page(study: Study) -> str:
             "## Table 3a: reward shaping",
             _changes_section(tables.shaping, _NO_SHAPING),
             "## Table 3b: exploration policies",
-            _changes_section(tables.exploration, _NO_EXPLORATION),
+            policies_section(tables, _changes_section(tables.exploration, _NO_EXPLORATION), study.pictures),
             "# The same by the paper's rule",
             "Table 2, Table 1 and Table 3 again, with every run that passed the paper's rule, untrained or not.",
             *_by_papers_rule(study.by_papers_rule),
@@ -123,6 +120,8 @@ def _by_papers_rule(tables: Tables) -> list[str]:
         _changes_section(tables.shaping, _NO_SHAPING, ", the paper's rule"),
         "## Table 3b, the paper's rule",
         _changes_section(tables.exploration, _NO_EXPLORATION, ", the paper's rule"),
+        *labels_section(tables, ", the paper's rule"),
+        *grades_section(tables.graded, ", the paper's rule"),
     ]
 
 
@@ -285,23 +284,4 @@ def _changes_section(tables: Sequence[ChangeTable], nothing: str, rule: str = ""
         "pairs of MDPs of which both were solved. *No change* predicts a factor of 1 for every pair; the "
         "empirical rows predict the factor for another algorithm."
     )
-    return blocks(explained, *(_change_section(each, rule) for each in used))
-
-
-def _change_section(found: ChangeTable, rule: str) -> str:
-    notes = Footnotes()
-    metrics = (CORRELATION, MEDIAN_RATIO)
-    rows = []
-    for row in ordered_rows(found.rows):
-        cells = [escaped(row.title), str(row.num_pairs)]
-        for metric in metrics:
-            cells += [estimate_text(row.metrics[metric.name], metric, notes), of_paper(row.published, metric, notes)]
-        rows.append(cells)
-    header = ["", "pairs", *(cell for metric in metrics for cell in (metric_title(metric), "paper"))]
-    return blocks(
-        f"### {ALGORITHM_TITLES[found.algorithm]}{rule}",
-        f"{found.num_pairs} pairs: in {found.num_both_solved} both MDPs were solved, in {found.num_became_solved} only "
-        f"the changed one, in {found.num_became_unsolved} only the original.",
-        table(header, rows) if rows else "No bound can be assessed.",
-        notes.text(),
-    )
+    return blocks(explained, *(change_section(each, f"{ALGORITHM_TITLES[each.algorithm]}{rule}") for each in used))

@@ -25,7 +25,9 @@ def environments(count: int) -> str:
 def forecast_table(plan: Plan, expected: Forecast, *, free_disk: int, free_memory: int) -> Parts:
     """What it will take, stage by stage, and how reliable that is."""
     processes = counted(plan.num_workers, "process", "processes")
-    yield f"{environments(len(plan.names))}, {processes}; results in {literal(plan.out)}"
+    num_variants = sum(case.policy is not None for case in plan.cases())
+    variants = f", {counted(num_variants, 'variant')} with a policy" if num_variants else ""
+    yield f"{environments(len(plan.targets()))}{variants}, {processes}; results in {literal(plan.out)}"
     rows = table("stage", "done", "left", "time", "memory", "disk")
     for stage in expected.stages:
         rows.add_row(stage.stage, *_counts(stage), *_amounts(stage))
@@ -46,7 +48,7 @@ def outcome_line(outcome: StageOutcome, width: int) -> str:
 
 def study_result(plan: Plan, result: StudyResult, report: Path | None) -> Parts:
     """What is complete, what is not and why, and where the report is."""
-    yield f"{result.num_complete} of {environments(len(plan.names))} complete after {seconds(result.seconds)}"
+    yield f"{result.num_complete} of {environments(len(result.cases))} complete after {seconds(result.seconds)}"
     for outcome in (*result.with_status("failed"), *result.with_status("left out")):
         yield f"{outcome.status}: {literal(f'{outcome.name} ({outcome.stage}): {outcome.text}')}"
     if plan.note:

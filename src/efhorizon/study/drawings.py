@@ -1,0 +1,51 @@
+"""The pictures of an analysis: the start state, the state that decides, an optimal episode."""
+
+from __future__ import annotations
+
+from efhorizon.errors import EfhorizonError
+from efhorizon.io.png import encoded_png
+from efhorizon.mdp import TabularMDP
+from efhorizon.planning.problem import Problem
+from efhorizon.study.analysis_record import EpisodeSheet
+from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
+from efhorizon.suites.action_names import action_names
+from efhorizon.suites.drawing import picture
+
+Pictures = dict[str, bytes]  # PNG files by name, seen from the results folder
+
+
+def drawn(mdp: TabularMDP, state: int, name: str, pictures: Pictures) -> str | None:
+    """Draw a state and return the picture's name; None if the table has nothing that can be drawn."""
+    if mdp.screens is None:
+        return None
+    try:
+        image = shrunk(picture(mdp, state), max_width=2 * 160)
+    except EfhorizonError:
+        return None  # an observation that is not a picture, or a suite that is not installed
+    file = f"pictures/{name}.png"
+    pictures[file] = encoded_png(image)
+    return file
+
+
+def episode_sheet(given: Problem, name: str, pictures: Pictures) -> EpisodeSheet | None:
+    """Draw an optimal episode; None if it cannot be drawn."""
+    mdp = given.mdp
+    if mdp.screens is None:
+        return None
+    episode = optimal_episode(given.timeline, given.optimal)
+    try:
+        sheet = sprite_sheet(mdp, episode.states)
+    except EfhorizonError:
+        return None
+    file = f"pictures/{name}.png"
+    pictures[file] = encoded_png(sheet.image)
+    names = action_names(mdp.metadata, mdp.num_actions)
+    return EpisodeSheet(
+        picture=file,
+        frames=sheet.frames,
+        columns=sheet.columns,
+        width=sheet.width,
+        height=sheet.height,
+        actions=[names[action] for action in episode.actions],
+        rewards=list(episode.rewards),
+    )
