@@ -42,6 +42,20 @@ def test_headers_say_what_was_verified(tmp_path: Path) -> None:
     assert tables_in(tmp_path / "nowhere") == ()
 
 
+def test_coverage_and_files_of_older_versions(tmp_path: Path) -> None:
+    """Two of four pairs were replayed; a tables.csv without these columns is still read."""
+    write_table(tmp_path, "a", verification={**VERIFIED, "pairs": 4, "pairs_replayed": 2})
+    (table,) = tables_in(tmp_path)
+    assert (table.pairs, table.pairs_replayed, table.coverage) == (4, 2, 0.5)
+    path = tmp_path / "tables.csv"
+    path.write_bytes(encoded_tables([table]))
+    assert read_tables(path) == (table,)
+    older = replace(table, pairs=None, pairs_replayed=None)
+    path.write_text(path.read_text().replace(",pairs,pairs_replayed", "").replace(",4,2", ""))
+    assert read_tables(path) == (older,)
+    assert older.coverage is None
+
+
 def test_an_export_keeps_them_and_the_lists_show_those_not_analyzed(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow", exc_type=ImportError)
     pytest.importorskip("jinja2")

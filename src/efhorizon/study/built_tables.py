@@ -20,6 +20,7 @@ from efhorizon.study.csv_text import encoded_csv, text_of_cell
 FILE = "tables.csv"
 _STORE_FILE = "zarr.json"  # in the folder of a table
 _YES, _NO = "yes", "no"
+_ADDED = ("pairs", "pairs_replayed")  # columns that files of older versions lack
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,13 @@ class BuiltTable:
     is_verified: bool  # replayed in a fresh environment, and nothing differed
     episodes: int | None  # that were replayed
     steps: int | None
+    pairs: int | None = None  # of a state and an action; None: verified by an older version, which did not count them
+    pairs_replayed: int | None = None
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of its pairs that were replayed."""
+        return self.pairs_replayed / self.pairs if self.pairs and self.pairs_replayed is not None else None
 
 
 def tables_in(folder: Path) -> tuple[BuiltTable, ...]:
@@ -51,7 +59,7 @@ def read_tables(path: Path) -> tuple[BuiltTable, ...]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     names = [field.name for field in fields(BuiltTable)]
     try:
-        if list(reader.fieldnames or ()) != names:
+        if list(reader.fieldnames or ()) not in (names, names[: -len(_ADDED)]):
             raise StoreError(f"{path}: not a tables.csv: the columns must be {', '.join(names)}")
         return tuple(_read(line, f"{path}: line {number}") for number, line in enumerate(reader, 2))
     except csv.Error as error:
@@ -68,6 +76,8 @@ class _TableVerification(Struct, frozen=True):
     verified: bool = False
     episodes: Count | None = None
     steps: Count | None = None
+    pairs: Count | None = None
+    pairs_replayed: Count | None = None
 
 
 class _TableMetadata(Struct, frozen=True):
@@ -109,6 +119,8 @@ def _described(path: Path) -> BuiltTable:
         is_verified=verification.verified,
         episodes=verification.episodes,
         steps=verification.steps,
+        pairs=verification.pairs,
+        pairs_replayed=verification.pairs_replayed if verification.pairs else None,
     )
 
 
@@ -119,7 +131,7 @@ def _read(line: Mapping[str, str | None], where: str) -> BuiltTable:
         return line[name] == _YES
 
     def count(name: str) -> int | None:
-        text = line[name] or ""
+        text = line.get(name) or ""
         if text and not (text.isascii() and text.isdigit() and len(text) < 19):
             raise StoreError(f"{where}: {name} must be a whole number, got {text!r}")
         return int(text) if text else None
@@ -138,6 +150,8 @@ def _read(line: Mapping[str, str | None], where: str) -> BuiltTable:
         is_verified=flag("is_verified"),
         episodes=count("episodes"),
         steps=count("steps"),
+        pairs=count("pairs"),
+        pairs_replayed=count("pairs_replayed"),
     )
 
 

@@ -30,6 +30,7 @@ from efhorizon.study.analysis_record import (
     TieFigures,
     is_complete,
 )
+from efhorizon.study.built_tables import BuiltTable
 
 _UNKNOWN, _NOT_RUN = "unknown", "not run"
 _NO_RETURN = "not run, or the run ended before its greedy policy was first evaluated"
@@ -64,10 +65,11 @@ def lists_page(data: StudyData, tables: Tables) -> str:
             _returns(tables.returns, algorithms),
             *pairs_list(policy_pairs(data.summaries)),
             "## How the tables were made and checked",
-            "The number of raw states of the simulator; the episodes and steps that were replayed in a fresh "
-            "environment, with the same rewards, ends and screens as in the table; and the seconds that the search, "
-            "the verification and the analysis took. One search may serve several horizons.",
-            _tables(mdps),
+            "The number of raw states of the simulator; what was replayed in a fresh environment, with the same "
+            "rewards, ends and screens as in the table: the share of all pairs of a state and an action, and whole "
+            "episodes with their steps; and the seconds that the search, the verification and the analysis took. One "
+            "search may serve several horizons.",
+            _tables(mdps, {built.name: built for built in data.tables}),
             *_not_analyzed(data),
         )
         + "\n"
@@ -187,7 +189,7 @@ def _returns(lines: Sequence[Returns], algorithms: Sequence[str]) -> str:
     return blocks(table(header, rows), notes.text())
 
 
-def _tables(analyses: Mapping[str, AnyAnalysis]) -> str:
+def _tables(analyses: Mapping[str, AnyAnalysis], built: Mapping[str, BuiltTable]) -> str:
     notes = Footnotes()
 
     def known(value: float | None, form: str) -> str:
@@ -201,6 +203,7 @@ def _tables(analyses: Mapping[str, AnyAnalysis]) -> str:
             [
                 escaped(name),
                 known(made.num_raw_states, ","),
+                _coverage(built.get(name), notes),
                 *(
                     notes.missing("not verified") if count is None else f"{count:,}"
                     for count in (replay.episodes, replay.steps)
@@ -208,8 +211,15 @@ def _tables(analyses: Mapping[str, AnyAnalysis]) -> str:
                 *(known(taken, ",.1f") for taken in (seconds.build, seconds.verify, seconds.analyze)),
             ]
         )
-    header = ["MDP", "raw states", "episodes", "steps", "search", "verify", "analyze"]
+    header = ["MDP", "raw states", "pairs", "episodes", "steps", "search", "verify", "analyze"]
     return blocks(table(header, rows), notes.text())
+
+
+def _coverage(built: BuiltTable | None, notes: Footnotes) -> str:
+    """How many of a table's pairs were replayed."""
+    if built is None or built.coverage is None:
+        return notes.missing("episodes only: verified by an older version")
+    return "all" if built.coverage == 1 else f"{built.coverage:.1%}"
 
 
 def _not_analyzed(data: StudyData) -> list[str]:
@@ -228,11 +238,13 @@ def _not_analyzed(data: StudyData) -> list[str]:
         same = "yes" if built.is_degenerate else ""
         rows.append([escaped(built.name), str(built.horizon), f"{built.num_states:,}", raw, *replayed, same])
     verified = sum(built.is_verified for built in data.tables)
+    whole = sum(built.is_verified and built.coverage == 1 for built in data.tables)
     header = ["MDP", "T", "S", "raw states", "episodes", "steps", "every action sequence earns the same"]
     return [
         "## Tables that were built but not analyzed",
-        f"{len(data.tables)} tables were built in all. {verified} of them were verified: episodes were replayed in a "
-        "fresh environment, and nothing differed. The following ones were not analyzed.",
+        f"{len(data.tables)} tables were built in all. {verified} of them were verified: {whole} with every pair of a "
+        "state and an action, the others by episodes that were replayed in a fresh environment; nothing differed. The "
+        "following ones were not analyzed.",
         table(header, rows),
         notes.text(),
     ]
