@@ -9,9 +9,12 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import UNSET
 
 from efhorizon.evaluation.bound_table import BoundTable
 from efhorizon.evaluation.by_suite import suite_bounds
@@ -23,6 +26,7 @@ from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData, study_data
 from efhorizon.evaluation.tables import Tables, tables_by_rule
 from efhorizon.render.markdown.text import from_log10, number
+from efhorizon.study.analysis_record import is_complete
 
 ROOT = Path(__file__).parents[2]
 ROWS, STUDY, PAGE = ROOT / "data" / "study", ROOT / "docs" / "study.md", ROOT / "docs" / "study" / "claims.md"
@@ -56,6 +60,7 @@ def claims(numbers: Numbers) -> list[Claim]:
         *_luck(numbers),
         *_prediction(numbers),
         *_gorp(numbers),
+        *_ties(numbers),
         *_table_1(numbers),
         *_shaping(numbers),
         *_single(numbers),
@@ -159,6 +164,32 @@ def _gorp(numbers: Numbers) -> list[Claim]:
             "more than a factor of two",
             "summary.csv: `sample_complexity_gorp` against `effective_horizon`, where `effective_horizon_kind` is exact",
         )
+    ]
+
+
+def _ties(numbers: Numbers) -> list[Claim]:
+    """Timesteps with another rule for ties over those with uniform ones, where both horizons are exact."""
+    factors: dict[str, list[float]] = {"lowest": [], "adversarial": []}
+    for analysis in numbers.data.analyses.values():
+        if not is_complete(analysis) or analysis.figures.exact_by_ties is UNSET:
+            continue
+        uniform, num_actions = analysis.figures.effective_horizon, analysis.figures.num_actions
+        for rule, found in analysis.figures.exact_by_ties.items():
+            if uniform.kind == found.kind == "exact" and uniform.value is not None and found.value is not None:
+                factors[rule].append(num_actions ** (found.value - uniform.value))
+    lowest, worst = factors["lowest"], factors["adversarial"]
+    more, fewer = sum(each > 1 + 1e-6 for each in lowest), sum(each < 1 - 1e-6 for each in lowest)
+    return [
+        Claim(
+            f"Taking the lowest index instead, GORP needs more timesteps in {more} of the {len(lowest)} MDPs where both horizons are "
+            f"exact, fewer in {fewer}, and between {min(lowest):.2g} and {max(lowest):.2g} times as many",
+            "mdps.parquet: `exact_by_ties` of each analysis, lowest",
+        ),
+        Claim(
+            f"If every tie is broken against it, it needs {statistics.median(worst):.2g} times as many in the median of {len(worst)} MDPs, and up "
+            f"to {max(worst):.2g} times",
+            "mdps.parquet: `exact_by_ties` of each analysis, adversarial",
+        ),
     ]
 
 
