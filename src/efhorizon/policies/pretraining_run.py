@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from efhorizon.agents.deep.ppo_images import generalised_advantages
 from efhorizon.errors import StoreError
-from efhorizon.policies.actor_critic import IMAGE_SHAPE, ActorCritic, network, state_dictionary
+from efhorizon.policies.actor_critic import ActorCritic
+from efhorizon.policies.nature_cnn import BLOCKS_SHAPE, cut_into_blocks, network, state_dictionary
 from efhorizon.policies.pretraining_loss import MinibatchLoss, Samples
 from efhorizon.policies.pretraining_settings import NUM_GROUPS, PretrainingSettings
 from efhorizon.policies.procgen_levels import ProcgenLevels
@@ -77,7 +78,7 @@ class PretrainingRun:
         self._simulating = ThreadPoolExecutor(NUM_GROUPS) if threads > 1 else None
         self._network = network(settings.num_actions)
         self._learner = ActorCritic(settings, self._network.initial(self._rng), device, threads)
-        self._images = torch.empty((settings.rollout_length, settings.num_envs, *IMAGE_SHAPE), dtype=torch.uint8)
+        self._blocks = torch.empty((settings.rollout_length, settings.num_envs, *BLOCKS_SHAPE), dtype=torch.uint8)
         self._scale = ReturnScale(settings)
         self._returns, self._lengths = np.zeros((2, settings.num_envs))
         self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)  # return and length
@@ -89,12 +90,12 @@ class PretrainingRun:
         self._count_episodes(rollout)
         scaled = self._scale.scaled(rollout.reward, rollout.is_done)
         samples = _samples(settings, rollout, scaled)
-        images, means = self._images.flatten(0, 1), []
+        blocks, means = self._blocks.flatten(0, 1), []
         for _ in range(settings.num_epochs):
             order = torch.from_numpy(self._rng.permutation(settings.samples))
             for chosen in order.split(settings.minibatch):
                 loss = MinibatchLoss(settings, samples[chosen], self._device)
-                self._learner.improve(images, chosen, loss)
+                self._learner.improve(blocks, chosen, loss)
                 means.append(loss.means())
         self.steps += settings.samples
         return Report(self.steps, self.episodes, *self._recent_means(), *torch.stack(means).mean(dim=0).tolist())
@@ -105,7 +106,7 @@ class PretrainingRun:
         parts = self._network.unpacked(theta)  # views
         for name in ("vf.out.w", "vf.out.b"):
             parts[name] *= np.float32(self._scale.deviation)
-        return state_dictionary(self._network, theta)
+        return state_dictionary(theta, self.settings.num_actions)
 
     def close(self) -> None:
         for levels in self._groups:
@@ -163,8 +164,8 @@ class PretrainingRun:
         for step in range(settings.rollout_length):
             for number, (levels, place) in enumerate(zip(self._groups, self._places, strict=True)):
                 _wait(playing[number])
-                self._images[step, place] = torch.from_numpy(levels.images)
-                said = outputs[step, place] = self._learner.outputs(self._images[step, place])
+                cut_into_blocks(levels.images, self._blocks[step, place])
+                said = outputs[step, place] = self._learner.outputs(self._blocks[step, place])
                 # The Gumbel trick: a sample of softmax(logits).
                 action[step, place] = (said[:, :-1] + noise[step, place]).argmax(axis=1)
                 if self._simulating is None:
@@ -173,8 +174,10 @@ class PretrainingRun:
                     playing[number] = self._simulating.submit(play, levels, step, place)
         for future in playing:
             _wait(future)
-        last = [self._learner.outputs(torch.from_numpy(levels.images))[:, -1] for levels in self._groups]
-        return Rollout(action, reward, is_done, outputs, np.concatenate(last))
+        last = torch.empty((settings.num_envs, *BLOCKS_SHAPE), dtype=torch.uint8)
+        for levels, place in zip(self._groups, self._places, strict=True):
+            cut_into_blocks(levels.images, last[place])
+        return Rollout(action, reward, is_done, outputs, self._learner.outputs(last)[:, -1])
 
     def _count_episodes(self, rollout: Rollout) -> None:
         for reward, is_done in zip(rollout.reward, rollout.is_done, strict=True):

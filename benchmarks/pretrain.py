@@ -1,0 +1,191 @@
+"""How fast `efhorizon policy pretrain` is, against Stable-Baselines3's PPO on the same levels: both in one run.
+
+    python benchmarks/pretrain.py [--games maze,coinrun] [--turns 5] [--threads 1] [--rollout 64]
+                                  [--precision float32,bfloat16] [--json]
+
+Both sides have the same levels, frameskip, number of environments, rollout length, epochs, minibatch size, network and
+number of threads. Stable-Baselines3 gets `CnnPolicy` and a vector of environments around the same native ones, without
+anything that it does not need (no monitor, no copies, no reward scaling, nothing put back after an episode's end). A
+turn is one update of each side, rollout and gradient steps; the sides take turns, so that a machine that gets slower or
+busier meanwhile slows both. The ratio is the median over turns. The first update of each side does not count.
+
+A rollout of 64 steps with two minibatches of 2,048, instead of 256 steps with eight, makes turns short; an update does
+the same work per timestep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import statistics
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import torch
+
+from efhorizon.errors import EfhorizonError
+from efhorizon.policies.precision import chosen_precision
+from efhorizon.policies.pretraining_run import PretrainingRun
+from efhorizon.policies.pretraining_settings import PretrainingSettings, known_game
+
+with contextlib.redirect_stderr(io.StringIO()):  # old Gym prints a notice
+    import gymnasium
+    from procgen import ProcgenGym3Env
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecEnv
+
+WANTED = 2.0
+
+
+class LevelsVecEnv(VecEnv):
+    """The native environments as Stable-Baselines3 wants them."""
+
+    def __init__(self, settings: PretrainingSettings, num_threads: int) -> None:
+        self._native = ProcgenGym3Env(
+            num=settings.num_envs,
+            env_name=settings.game,
+            distribution_mode=settings.difficulty,
+            rand_seed=settings.seed,
+            start_level=settings.first_level,
+            num_levels=settings.num_levels,
+            num_threads=num_threads,
+        )
+        self._native._reuse_arrays = True
+        self._frameskip = settings.frameskip
+        self._infos: list[dict[str, Any]] = [{} for _ in range(settings.num_envs)]
+        super().__init__(
+            settings.num_envs,
+            gymnasium.spaces.Box(0, 255, (64, 64, 3), np.uint8),
+            gymnasium.spaces.Discrete(settings.num_actions),
+        )
+
+    def reset(self) -> np.ndarray:
+        return self._native.observe()[1]["rgb"].copy()
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self._actions = actions.astype(np.int32)
+
+    def step_wait(self) -> Any:
+        total, is_done = np.zeros(self.num_envs, np.float32), np.zeros(self.num_envs, np.bool_)
+        for _ in range(self._frameskip):
+            self._native.act(self._actions)
+            reward, observation, first = self._native.observe()
+            total += np.where(is_done, 0, reward)
+            is_done |= first
+        return observation["rgb"].copy(), total, is_done, self._infos
+
+    def close(self) -> None:
+        self._native.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [None] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None: ...
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        return []
+
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+
+class Reference:
+    """Stable-Baselines3's PPO with the same settings."""
+
+    def __init__(self, settings: PretrainingSettings, threads: int) -> None:
+        self._samples = settings.samples
+        self._model = PPO(
+            "CnnPolicy",
+            LevelsVecEnv(settings, threads if threads > 1 else 0),
+            learning_rate=settings.rate,
+            n_steps=settings.rollout_length,
+            batch_size=settings.minibatch,
+            n_epochs=settings.num_epochs,
+            gamma=settings.gamma,
+            gae_lambda=settings.gae_lambda,
+            clip_range=settings.clip,
+            ent_coef=settings.entropy_weight,
+            vf_coef=settings.value_weight,
+            max_grad_norm=settings.max_gradient_norm,
+            seed=settings.seed,
+            device="cpu",
+        )
+
+    def update(self) -> None:
+        self._model.learn(self._samples, log_interval=None, reset_num_timesteps=False)
+
+    def close(self) -> None:
+        self._model.env.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", default="maze,coinrun", help="separated by commas")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of both sides")
+    parser.add_argument("--rollout", type=int, default=64, help="steps of each environment in an update")
+    parser.add_argument("--precision", default="float32", help="of ours; several, separated by commas")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    results = {}
+    for game in options.games.split(","):
+        for precision in options.precision.split(","):
+            try:
+                results[f"{game} {precision}"] = found = measured(game, precision, options)
+            except EfhorizonError as error:
+                print(f"{game} {precision}: {error}", file=sys.stderr)
+                continue
+            if not options.json:
+                figures = ", ".join(f"{key} {value:,.4g}" for key, value in found.items())
+                print(f"{game} {precision}: {figures}   (wanted: at least {WANTED:g})", flush=True)
+    if options.json:
+        print(json.dumps(results, indent=1))
+
+
+def measured(game: str, precision: str, options: argparse.Namespace) -> dict[str, float]:
+    known, paper = known_game(game), PretrainingSettings(game)
+    settings = PretrainingSettings(
+        game,
+        frameskip=known.frameskip,
+        num_actions=known.num_actions,
+        rollout_length=options.rollout,
+        num_minibatches=paper.num_envs * options.rollout // paper.minibatch,
+        precision=chosen_precision(precision, torch.device("cpu")),
+    )
+    torch.set_num_threads(options.threads)
+    reference = Reference(settings, options.threads)
+    torch.set_num_threads(1)
+    ours = PretrainingRun(settings, torch.device("cpu"), options.threads)
+    wall: dict[str, list[float]] = {"ours": [], "sb3": []}
+    processor: dict[str, list[float]] = {"ours": [], "sb3": []}
+    for turn in range(options.turns + 1):
+        for name, side, threads in (("ours", ours, 1), ("sb3", reference, options.threads)):
+            torch.set_num_threads(threads)
+            torch.set_flush_denormal(True)
+            began = time.perf_counter(), time.process_time()
+            side.update()
+            if turn:
+                wall[name].append(time.perf_counter() - began[0])
+                processor[name].append(time.process_time() - began[1])
+    ours.close()
+    reference.close()
+    return {
+        "steps_a_second": settings.samples / statistics.median(wall["ours"]),
+        "sb3_steps_a_second": settings.samples / statistics.median(wall["sb3"]),
+        "ratio": _ratio(wall),
+        "worst_ratio": min(theirs / own for own, theirs in zip(*wall.values(), strict=True)),
+        "processor_ratio": _ratio(processor),  # of processor time, which other jobs disturb less
+        "steps_a_processor_second": settings.samples / statistics.median(processor["ours"]),
+    }
+
+
+def _ratio(seconds: dict[str, list[float]]) -> float:
+    return statistics.median(theirs / own for own, theirs in zip(seconds["ours"], seconds["sb3"], strict=True))
+
+
+if __name__ == "__main__":
+    main()
