@@ -5,9 +5,10 @@
 
 Both sides have the same levels, frameskip, number of environments, rollout length, epochs, minibatch size, network and
 number of threads. Stable-Baselines3 gets `CnnPolicy` and a vector of environments around the same native ones, without
-anything that it does not need (no monitor, no copies, no reward scaling, nothing put back after an episode's end). A
-turn is one update of each side, rollout and gradient steps; the sides take turns, so that a machine that gets slower or
-busier meanwhile slows both. The ratio is the median over turns. The first update of each side does not count.
+anything that it does not need (no monitor, no copies, no reward scaling, nothing put back after an episode's end). Each
+side is a process of its own, which waits while it is not its turn. A turn is one update, rollout and gradient steps;
+the sides take turns, so that a machine that gets slower or busier meanwhile slows both. The ratio is the median over
+turns. The first update of each side does not count.
 
 A rollout of 64 steps with two minibatches of 2,048, instead of 256 steps with eight, makes turns short; an update does
 the same work per timestep.
@@ -19,15 +20,21 @@ import argparse
 import contextlib
 import io
 import json
+import multiprocessing
 import statistics
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 import torch
 
 from efhorizon.errors import EfhorizonError
+from efhorizon.io.memory import keep_freed_memory
+from efhorizon.policies.actor_critic import begin_thread
 from efhorizon.policies.precision import chosen_precision
 from efhorizon.policies.pretraining_run import PretrainingRun
 from efhorizon.policies.pretraining_settings import PretrainingSettings, known_game
@@ -156,23 +163,17 @@ def measured(game: str, precision: str, options: argparse.Namespace) -> dict[str
         num_minibatches=paper.num_envs * options.rollout // paper.minibatch,
         precision=chosen_precision(precision, torch.device("cpu")),
     )
-    torch.set_num_threads(options.threads)
-    reference = Reference(settings, options.threads)
-    torch.set_num_threads(1)
-    ours = PretrainingRun(settings, torch.device("cpu"), options.threads)
     wall: dict[str, list[float]] = {"ours": [], "sb3": []}
     processor: dict[str, list[float]] = {"ours": [], "sb3": []}
-    for turn in range(options.turns + 1):
-        for name, side, threads in (("ours", ours, 1), ("sb3", reference, options.threads)):
-            torch.set_num_threads(threads)
-            torch.set_flush_denormal(True)
-            began = time.perf_counter(), time.process_time()
-            side.update()
-            if turn:
-                wall[name].append(time.perf_counter() - began[0])
-                processor[name].append(time.process_time() - began[1])
-    ours.close()
-    reference.close()
+    with ExitStack() as stack:
+        sides = {name: stack.enter_context(side(name, settings, options.threads)) for name in wall}
+        for turn in range(options.turns + 1):
+            for name, turns in sides.items():
+                turns.send(None)
+                seconds, processor_seconds = turns.recv()
+                if turn:
+                    wall[name].append(seconds)
+                    processor[name].append(processor_seconds)
     return {
         "steps_a_second": settings.samples / statistics.median(wall["ours"]),
         "sb3_steps_a_second": settings.samples / statistics.median(wall["sb3"]),
@@ -181,6 +182,38 @@ def measured(game: str, precision: str, options: argparse.Namespace) -> dict[str
         "processor_ratio": _ratio(processor),  # of processor time, which other jobs disturb less
         "steps_a_processor_second": settings.samples / statistics.median(processor["ours"]),
     }
+
+
+@contextlib.contextmanager
+def side(name: str, settings: PretrainingSettings, threads: int) -> Iterator[Connection]:
+    """A process that makes an update whenever it is asked to, and tells the seconds; in between it waits."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=_take_turns, args=(name, settings, threads, there), daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield here
+    finally:
+        here.close()
+        process.join()
+
+
+def _take_turns(name: str, settings: PretrainingSettings, threads: int, asked: Connection) -> None:
+    if name == "ours":
+        keep_freed_memory()  # as the command does
+        begin_thread()
+        run: Any = PretrainingRun(settings, torch.device("cpu"), threads)
+    else:
+        torch.set_num_threads(threads)
+        run = Reference(settings, threads)
+    with contextlib.suppress(EOFError):
+        while True:
+            asked.recv()
+            began = time.perf_counter(), time.process_time()
+            run.update()
+            asked.send((time.perf_counter() - began[0], time.process_time() - began[1]))
+    run.close()
 
 
 def _ratio(seconds: dict[str, list[float]]) -> float:

@@ -9,7 +9,7 @@ Legend: B batch, M minibatch, A actions, n parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from efhorizon.policies.nature_cnn import MAX_PIXEL, Layers, packed, unpacked
+from efhorizon.policies.nature_cnn import MAX_PIXEL, Layers, packed, packed_vector, unpacked
 from efhorizon.policies.pretraining_settings import PretrainingSettings
 
 _PIECE = 256  # images, on a CPU
@@ -42,7 +42,6 @@ class ActorCritic:
         is_cpu = device.type == "cpu"
         self._piece = _PIECE if is_cpu else settings.minibatch
         self._pool = ThreadPoolExecutor(threads, initializer=begin_thread) if threads > 1 and is_cpu else None
-        self._gradients = torch.empty((-(-settings.minibatch // self._piece), len(theta)), device=device)
         self._refresh()
 
     def outputs(self, blocks: torch.Tensor) -> Floats:
@@ -57,13 +56,12 @@ class ActorCritic:
         pieces = [slice(start, min(start + self._piece, len(chosen))) for start in starts]
         rows = blocks.flatten(1)
 
-        def work(piece: slice, target: torch.Tensor) -> None:
+        def gradient(piece: slice) -> list[torch.Tensor]:
             outputs = self._passed(rows.index_select(0, chosen[piece]).view(-1, *blocks.shape[1:]))
-            self._layers.gradient(loss(outputs, piece), target)
+            return self._layers.gradient(loss(outputs, piece))
 
-        each = map if self._pool is None else self._pool.map
-        list(each(work, pieces, self._gradients))
-        total = self._gradients.sum(dim=0)
+        gradients = map(gradient, pieces) if self._pool is None else self._pool.map(gradient, pieces)
+        total = packed_vector(_sum(gradients))
         total[: self._num_scaled] /= MAX_PIXEL
         self._master.grad = total
         torch.nn.utils.clip_grad_norm_([self._master], self._max_gradient_norm)
@@ -104,6 +102,15 @@ class ActorCritic:
     def _passed(self, blocks: torch.Tensor) -> torch.Tensor:
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._is_half):
             return self._layers.outputs(blocks.to(self._device)).float()
+
+
+def _sum(gradients: Iterator[list[torch.Tensor]]) -> list[torch.Tensor]:
+    """The sum of gradients by part, which is the first of them afterwards."""
+    total = next(gradients)
+    for more in gradients:
+        for own, part in zip(total, more, strict=True):
+            own.add_(part)
+    return total
 
 
 def begin_thread() -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from efhorizon.errors import StoreError
@@ -62,6 +61,6 @@ def _checksum(arrays: Mapping[str, NDArray[Any]], metadata: Mapping[str, Any]) -
     content = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.asarray(arrays[name], order="C")
-        content.update(f"\n{name} {npy.dtype_to_descr(array.dtype)} {array.shape}\n".encode())
+        content.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
         content.update(array.tobytes())
     return content.hexdigest()

@@ -1,9 +1,10 @@
 """The Nature CNN on Procgen's images, with its first layer as a convolution of blocks.
 
-The first layer's filters are 8 pixels wide and move by 4. Cut into blocks of 4 x 4 pixels with 48 numbers each, an image
-is convolved with filters of 2 x 2 blocks that move by one: the same sums, for which processors have better code than
-for images with three channels. The second layer has no use for the last row and column of the first one's outputs, so
-the last 4 rows and columns of 64 x 64 pixels are never seen (nor are they in Stable-Baselines3): 15 x 15 blocks remain.
+The first layer's filters are 8 pixels wide and move by 4. Cut into blocks of 4 x 4 pixels with 48 numbers each, an
+image is convolved with filters of 2 x 2 blocks that move by one: the same sums, for which processors have better code
+than for images with three channels. The second layer has no use for the last row and column of the first one's outputs,
+so the last 4 rows and columns of 64 x 64 pixels are never seen, nor are they in Stable-Baselines3: 15 x 15 blocks
+remain.
 
 Parameters are one vector `theta` [n] in the order of `networks.Network`, or packed: the same numbers in the order in
 which convolutions take them.
@@ -14,7 +15,9 @@ Legend: B images, A actions, n parameters.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +25,7 @@ from numpy.typing import NDArray
 from torch.nn import functional
 
 from efhorizon.agents.deep.networks import CNN_FEATURES, CNN_LAYERS, Network
+from efhorizon.compiled import compiled
 
 IMAGE_SHAPE = (64, 64, 3)  # Procgen's
 BLOCKS_SHAPE = (15, 15, 48)
@@ -36,12 +40,18 @@ def network(num_actions: int) -> Network:
     return Network("actor_critic", num_actions, None, IMAGE_SHAPE)
 
 
-def cut_into_blocks(images: NDArray[np.uint8], out: torch.Tensor) -> None:
+@compiled
+def cut_into_blocks(images: Any, out: Any) -> None:
     """Images [B, 64, 64, 3] as blocks [B, 15, 15, 48], written to `out`."""
-    size = BLOCKS_SHAPE[0] * _BLOCK
-    seen = torch.from_numpy(images)[:, :size, :size]
-    cut = seen.unflatten(1, (-1, _BLOCK)).unflatten(3, (-1, _BLOCK))  # [B, 15, 4, 15, 4, 3]
-    out.view(len(images), *BLOCKS_SHAPE[:2], _BLOCK, _BLOCK, -1).copy_(cut.permute(0, 1, 3, 2, 4, 5))
+    num_blocks = out.shape[1]
+    for which in range(len(images)):
+        for row in range(num_blocks * _BLOCK):
+            block_row, inner_row = row // _BLOCK, row % _BLOCK
+            for column in range(num_blocks * _BLOCK):
+                place = 3 * (_BLOCK * inner_row + column % _BLOCK)
+                block = out[which, block_row, column // _BLOCK]
+                for colour in range(3):
+                    block[place + colour] = images[which, row, column, colour]
 
 
 class Layers:
@@ -66,15 +76,19 @@ class Layers:
         strides = (1, *(stride for _, _, stride in CNN_LAYERS[1:]))
         for layer, stride in enumerate(strides):
             weights, bias = self.parts[2 * layer : 2 * layer + 2]
-            hidden = functional.relu(functional.conv2d(hidden, weights, bias, stride))
+            hidden = functional.conv2d(hidden, weights, bias, stride).relu_()
         flat = hidden.permute(0, 2, 3, 1).flatten(1)  # as it lies in memory
-        features = functional.relu(functional.linear(flat, *self.parts[-4:-2]))
+        features = functional.linear(flat, *self.parts[-4:-2]).relu_()
         return functional.linear(features, *self.parts[-2:])
 
-    def gradient(self, loss: torch.Tensor, out: torch.Tensor) -> None:
-        """The packed gradient [n] of a loss, written to `out`."""
-        found = torch.autograd.grad(loss, self.parts)
-        torch.cat([(part.permute(0, 2, 3, 1) if part.ndim == 4 else part).reshape(-1) for part in found], out=out)
+    def gradient(self, loss: torch.Tensor) -> list[torch.Tensor]:
+        """The gradient of a loss by each part."""
+        return list(torch.autograd.grad(loss, self.parts))
+
+
+def packed_vector(parts: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Parts by layer, such as a gradient, as one packed vector [n]."""
+    return torch.cat([(part.permute(0, 2, 3, 1) if part.ndim == 4 else part).reshape(-1) for part in parts])
 
 
 def packed(theta: Floats, num_actions: int) -> Floats:
@@ -93,9 +107,7 @@ def unpacked(vector: Floats, num_actions: int) -> Floats:
 def state_dictionary(theta: Floats, num_actions: int) -> dict[str, Floats]:
     """Parameters under Stable-Baselines3's names and in torch's layout: what `Network.from_torch` reads."""
     made, state = network(num_actions), {}
-    for (name, array), (torch_name, shape) in zip(
-        made.unpacked(theta).items(), made.torch_shapes.items(), strict=True
-    ):
+    for (name, array), (torch_name, shape) in zip(made.unpacked(theta).items(), made.torch_shapes.items(), strict=True):
         if name == "linear.w":  # we flatten HWC, torch CHW
             side, channels = _last_side(), CNN_LAYERS[-1][0]
             found = array.reshape(side, side, channels, -1).transpose(3, 2, 0, 1)

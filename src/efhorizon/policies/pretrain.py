@@ -17,11 +17,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from efhorizon.agents.tabular.runs import check_positive
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.machine import num_cores
+from efhorizon.policies.actor_critic import begin_thread
 from efhorizon.policies.archive import read_archive, write_archive
 from efhorizon.policies.pretraining_run import PretrainingRun, Report
 from efhorizon.policies.pretraining_settings import PretrainingSettings
@@ -182,8 +184,8 @@ def _bad(checkpoint: Path, reason: str) -> StoreError:
 def _one_thread() -> Iterator[None]:
     """One thread for each piece of work; there are several pieces."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
+    np.finfo(np.float32), np.finfo(np.float64)  # once known they are kept; below, numpy would warn of what it finds
+    begin_thread()
     try:
         yield
     finally:

@@ -1,8 +1,9 @@
 """PPO on live Procgen levels: a run that can be stopped after any update and goes on as if it had not been.
 
-An update is a rollout of every environment, advantages, and gradient steps in minibatches. Environments are in two
-groups: while the network looks at one, the other is simulated. Rewards are divided by `ReturnScale`; at the end the
-value head is multiplied by it, so the file's values are in points, as those of tables are.
+An update is a rollout of every environment, advantages, and gradient steps in minibatches. The values and probabilities
+that the network gave while it played are those of the advantages and ratios: nothing is evaluated twice. Rewards are
+divided by `ReturnScale`; at the end the value head is multiplied by it, so the file's values are in points, as those of
+tables are.
 
 What a run does depends on its settings only, not on the number of threads.
 
@@ -14,7 +15,6 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ from efhorizon.errors import StoreError
 from efhorizon.policies.actor_critic import ActorCritic
 from efhorizon.policies.nature_cnn import BLOCKS_SHAPE, cut_into_blocks, network, state_dictionary
 from efhorizon.policies.pretraining_loss import MinibatchLoss, Samples
-from efhorizon.policies.pretraining_settings import NUM_GROUPS, PretrainingSettings
+from efhorizon.policies.pretraining_settings import PretrainingSettings
 from efhorizon.policies.procgen_levels import ProcgenLevels
 from efhorizon.policies.return_scale import ReturnScale
 
@@ -68,14 +68,8 @@ class PretrainingRun:
     def __init__(self, settings: PretrainingSettings, device: torch.device, threads: int) -> None:
         self.settings, self._device = settings, device
         self._rng = np.random.default_rng(settings.seed)
-        size = settings.num_envs // NUM_GROUPS
-        threads_a_group = threads // NUM_GROUPS if threads > NUM_GROUPS else 0
-        self._groups = [
-            ProcgenLevels(settings, num=size, seed=seed, num_threads=threads_a_group)
-            for seed in self._rng.integers(_MAX_SEED, size=NUM_GROUPS).tolist()
-        ]
-        self._places = [slice(number * size, (number + 1) * size) for number in range(NUM_GROUPS)]
-        self._simulating = ThreadPoolExecutor(NUM_GROUPS) if threads > 1 else None
+        seed = int(self._rng.integers(_MAX_SEED))
+        self._levels = ProcgenLevels(settings, seed=seed, num_threads=threads if threads > 1 else 0)
         self._network = network(settings.num_actions)
         self._learner = ActorCritic(settings, self._network.initial(self._rng), device, threads)
         self._blocks = torch.empty((settings.rollout_length, settings.num_envs, *BLOCKS_SHAPE), dtype=torch.uint8)
@@ -93,7 +87,7 @@ class PretrainingRun:
         blocks, means = self._blocks.flatten(0, 1), []
         for _ in range(settings.num_epochs):
             order = torch.from_numpy(self._rng.permutation(settings.samples))
-            for chosen in order.split(settings.minibatch):
+            for chosen in order.view(-1, settings.minibatch):
                 loss = MinibatchLoss(settings, samples[chosen], self._device)
                 self._learner.improve(blocks, chosen, loss)
                 means.append(loss.means())
@@ -109,17 +103,14 @@ class PretrainingRun:
         return state_dictionary(theta, self.settings.num_actions)
 
     def close(self) -> None:
-        for levels in self._groups:
-            levels.close()
-        if self._simulating is not None:
-            self._simulating.shutdown()
+        self._levels.close()
         self._learner.close()
 
     # --- checkpoints
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Everything that the run needs to go on, as arrays and JSON: copies."""
-        states = [state for levels in self._groups for state in levels.states()]
+        states = self._levels.states()
         arrays = {
             **self._learner.state(),
             **self._scale.state(),
@@ -140,9 +131,7 @@ class PretrainingRun:
         self._scale.restore(arrays)
         ends = np.cumsum(arrays["state_lengths"]).tolist()
         content = arrays["states"].tobytes()
-        states = [content[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
-        for levels, place in zip(self._groups, self._places, strict=True):
-            levels.restore(states[place])
+        self._levels.restore([content[begin:end] for begin, end in zip([0, *ends[:-1]], ends, strict=True)])
         self._returns[:], self._lengths[:] = arrays["returns"], arrays["lengths"]
         self._recent.extend((total, length) for total, length in arrays["recent"].tolist())
         self.steps, self.episodes = int(metadata["steps"]), int(metadata["episodes"])
@@ -157,26 +146,14 @@ class PretrainingRun:
         action, is_done = np.empty(shape, np.int64), np.empty(shape, np.bool_)
         reward, outputs = np.empty(shape, np.float32), np.empty((*shape, settings.num_actions + 1), np.float32)
 
-        def play(levels: ProcgenLevels, step: int, place: slice) -> None:
-            reward[step, place], is_done[step, place] = levels.step(action[step, place].astype(np.int32))
-
-        playing: list[Future[None] | None] = [None] * NUM_GROUPS
         for step in range(settings.rollout_length):
-            for number, (levels, place) in enumerate(zip(self._groups, self._places, strict=True)):
-                _wait(playing[number])
-                cut_into_blocks(levels.images, self._blocks[step, place])
-                said = outputs[step, place] = self._learner.outputs(self._blocks[step, place])
-                # The Gumbel trick: a sample of softmax(logits).
-                action[step, place] = (said[:, :-1] + noise[step, place]).argmax(axis=1)
-                if self._simulating is None:
-                    play(levels, step, place)
-                else:
-                    playing[number] = self._simulating.submit(play, levels, step, place)
-        for future in playing:
-            _wait(future)
-        last = torch.empty((settings.num_envs, *BLOCKS_SHAPE), dtype=torch.uint8)
-        for levels, place in zip(self._groups, self._places, strict=True):
-            cut_into_blocks(levels.images, last[place])
+            cut_into_blocks(self._levels.images, self._blocks[step].numpy())
+            outputs[step] = self._learner.outputs(self._blocks[step])
+            # The Gumbel trick: a sample of softmax(logits).
+            action[step] = (outputs[step, :, :-1] + noise[step]).argmax(axis=1)
+            reward[step], is_done[step] = self._levels.step(action[step].astype(np.int32))
+        last = torch.empty_like(self._blocks[0])
+        cut_into_blocks(self._levels.images, last.numpy())
         return Rollout(action, reward, is_done, outputs, self._learner.outputs(last)[:, -1])
 
     def _count_episodes(self, rollout: Rollout) -> None:
@@ -209,8 +186,3 @@ def _samples(settings: PretrainingSettings, rollout: Rollout, scaled: Floats) ->
         advantage=torch.from_numpy(advantage).flatten(),
         target=torch.from_numpy(advantage + value).flatten(),
     )
-
-
-def _wait(future: Future[None] | None) -> None:
-    if future is not None:
-        future.result()

@@ -15,7 +15,6 @@ from efhorizon.catalog import UnknownNameError
 from efhorizon.suites import procgen
 
 PAPER_STEPS = 25_000_000  # paper
-NUM_GROUPS = 2  # of environments: one is simulated while the network looks at the other
 
 Precision = Literal["float32", "bfloat16"]
 Difficulty = Literal["easy", "hard"]
@@ -51,8 +50,6 @@ class PretrainingSettings:
         for name in ("num_levels", "frameskip", "num_actions", "num_envs", "rollout_length", "num_epochs"):
             if getattr(self, name) < 1:
                 raise InvalidSettingError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.num_envs % NUM_GROUPS:
-            raise InvalidSettingError(f"the number of environments must be even, got {self.num_envs}")
         if self.num_minibatches < 1 or self.samples % self.num_minibatches:
             raise InvalidSettingError(
                 f"a rollout of {self.samples} timesteps does not divide into {self.num_minibatches} minibatches"

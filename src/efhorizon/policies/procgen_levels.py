@@ -34,11 +34,11 @@ _MAX_STATE_BYTES = 2**20  # the library's own limit
 class ProcgenLevels:
     """N environments, each of which plays levels drawn from `settings.levels`, one after the other."""
 
-    def __init__(self, settings: PretrainingSettings, *, num: int, seed: int, num_threads: int = 0) -> None:
+    def __init__(self, settings: PretrainingSettings, *, seed: int, num_threads: int = 0) -> None:
         check_levels(settings)
-        self._frameskip, self._num = settings.frameskip, num
+        self._frameskip, self._num = settings.frameskip, settings.num_envs
         self._environment = _library().ProcgenGym3Env(
-            num=num,
+            num=settings.num_envs,
             env_name=settings.game,
             distribution_mode=settings.difficulty,
             rand_seed=seed,

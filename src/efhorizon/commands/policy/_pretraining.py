@@ -61,7 +61,7 @@ class Board:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise EfhorizonError("TensorBoard is not installed; install it with: pip install tensorboard") from None
-        self._writer: Any = SummaryWriter(str(folder / out.stem))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(str(folder / out.stem))
 
     def __enter__(self) -> Board:
         return self

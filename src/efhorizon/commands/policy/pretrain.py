@@ -100,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
 
     from efhorizon.commands import _terminal
     from efhorizon.commands.policy import _pretraining
+    from efhorizon.io.memory import keep_freed_memory
     from efhorizon.policies.precision import chosen_precision
     from efhorizon.policies.pretrain import pretrain, torch_device
 
@@ -116,6 +117,7 @@ def run(options: argparse.Namespace) -> int:
         precision=chosen_precision(options.precision, torch_device(options.device)),
     )
     out = options.out if options.out.suffix == ".npz" else options.out / f"{options.game}.npz"
+    keep_freed_memory()
     with ExitStack() as stack:
         board = stack.enter_context(_pretraining.Board(options.tensorboard, out)) if options.tensorboard else None
         screen = stack.enter_context(_pretraining.Screen(settings, options.steps, board))
