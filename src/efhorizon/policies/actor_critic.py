@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from efhorizon.policies.nature_cnn import MAX_PIXEL, Layers, packed, packed_vector, unpacked
 from efhorizon.policies.pretraining_settings import PretrainingSettings
 
-_PIECE = 256  # images, on a CPU
+_PIECE = 512  # images, on a CPU
 _VECTORS = {"theta": None, "first_moment": "exp_avg", "second_moment": "exp_avg_sq"}  # a state's, and Adam's names
 
 Floats = NDArray[np.float32]
@@ -57,8 +57,8 @@ class ActorCritic:
         rows = blocks.flatten(1)
 
         def gradient(piece: slice) -> list[torch.Tensor]:
-            outputs = self._passed(rows.index_select(0, chosen[piece]).view(-1, *blocks.shape[1:]))
-            return self._layers.gradient(loss(outputs, piece))
+            seen = rows.index_select(0, chosen[piece]).view(-1, *blocks.shape[1:])
+            return self._layers.gradient(loss(self._passed(seen), piece))
 
         gradients = map(gradient, pieces) if self._pool is None else self._pool.map(gradient, pieces)
         total = packed_vector(_sum(gradients))
