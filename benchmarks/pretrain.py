@@ -42,7 +42,7 @@ from efhorizon.io.memory import keep_freed_memory
 from efhorizon.policies.actor_critic import begin_thread
 from efhorizon.policies.precision import chosen_precision
 from efhorizon.policies.pretraining_run import PretrainingRun
-from efhorizon.policies.pretraining_settings import PretrainingSettings, known_game
+from efhorizon.policies.pretraining_settings import PretrainingSettings, settings_for
 
 with contextlib.redirect_stderr(io.StringIO()):  # old Gym prints a notice
     import gymnasium
@@ -158,11 +158,9 @@ def main() -> None:
 
 
 def measured(game: str, precision: str, options: argparse.Namespace) -> dict[str, float]:
-    known, paper = known_game(game), PretrainingSettings(game)
-    settings = PretrainingSettings(
+    paper = settings_for(game)
+    settings = settings_for(
         game,
-        frameskip=known.frameskip,
-        num_actions=known.num_actions,
         rollout_length=options.rollout,
         num_minibatches=paper.num_envs * options.rollout // paper.minibatch,
         precision=chosen_precision(precision, torch.device("cpu")),

@@ -10,6 +10,7 @@ with the first rollout that reaches the number asked for.
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,13 +21,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from efhorizon.agents.tabular.runs import check_positive
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.machine import num_cores
+from efhorizon.io.npy import first_line
 from efhorizon.policies.actor_critic import begin_thread
 from efhorizon.policies.archive import read_archive, write_archive
 from efhorizon.policies.pretraining_run import PretrainingRun, Report
-from efhorizon.policies.pretraining_settings import PretrainingSettings
+from efhorizon.policies.pretraining_settings import PretrainingError, PretrainingSettings
 from efhorizon.suites.procgen import PROCGEN
 
 FORMAT = "efhorizon-pretrained-1"
@@ -63,7 +64,8 @@ def pretrain(
     on_progress: Callable[[Report], None] | None = None,
 ) -> Pretrained:
     """Train until `steps` timesteps, or go on from the checkpoint beside `out`; write the network to `out`."""
-    check_positive(steps=steps)
+    if steps < 1:
+        raise PretrainingError(f"timesteps must be at least 1, got {steps}")
     chosen, checkpoint, began = torch_device(device), checkpoint_path(out), time.monotonic()
     check_writable(out)
     if out.exists() and not checkpoint.exists():
@@ -122,16 +124,17 @@ def _resumed(run: PretrainingRun, checkpoint: Path) -> Report:
             raise StoreError(f"format {described.get('format')!r}")
     except StoreError as error:
         raise _bad(checkpoint, str(error).removeprefix(f"{checkpoint}: ")) from None
-    own = dataclasses.asdict(run.settings)
-    others = {name: value for name, value in described["settings"].items() if value != own.get(name)}
-    if others or described["settings"].keys() != own.keys():
-        differing = ", ".join(f"{name} {value}, not {own.get(name)}" for name, value in others.items())
-        raise StoreError(f"{checkpoint}: a checkpoint of another run ({differing}); choose another name for this one")
+    own, its = dataclasses.asdict(run.settings), described.get("settings")
+    if not isinstance(its, dict) or its.keys() != own.keys():
+        raise _bad(checkpoint, "its settings are not those of pretraining")
+    differing = [f"{name} {value}, not {own[name]}" for name, value in its.items() if value != own[name]]
+    if differing:
+        raise StoreError(f"{checkpoint}: a checkpoint of another run ({'; '.join(differing)}); choose another name")
     try:
         run.restore(arrays, described["run"])
         return Report(**described["report"])
     except (EfhorizonError, KeyError, TypeError, ValueError) as error:
-        raise _bad(checkpoint, str(error)) from None
+        raise _bad(checkpoint, first_line(error)) from None
 
 
 def checkpoint_path(out: Path) -> Path:
@@ -157,9 +160,8 @@ def check_writable(out: Path) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         if out.is_dir():
             raise IsADirectoryError(0, "it is a folder")
-        probe = out.with_suffix(".probe")
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
     except OSError as error:
         raise StoreError(f"{out}: cannot be written ({error.strerror})") from None
 

@@ -1,17 +1,19 @@
 """What is learned on and how: the settings of pretraining, each with its source.
 
-paper   Laidlaw, Russell and Dragan 2023, Appendix F, 'Exploration policies'
-Cobbe   Cobbe et al. 2020, 'Leveraging procedural generation', Appendix D, which the paper follows otherwise
-suite   as this package's Procgen tables have it: a pretrained network must see and do the same
+    paper   Laidlaw, Russell and Dragan 2023, Appendix F, 'Exploration policies'
+    Cobbe   Cobbe et al. 2020, 'Leveraging procedural generation to benchmark reinforcement learning', and its code
+    suite   as this package's Procgen tables have it: a pretrained network must see and do the same
+
+The paper calls its method very similar to Cobbe's, so what it does not say is Cobbe's.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from efhorizon.agents.tabular.runs import InvalidSettingError
 from efhorizon.catalog import UnknownNameError
+from efhorizon.errors import EfhorizonError
 from efhorizon.suites import procgen
 
 PAPER_STEPS = 25_000_000  # paper
@@ -20,16 +22,28 @@ Precision = Literal["float32", "bfloat16"]
 Difficulty = Literal["easy", "hard"]
 
 
+class PretrainingError(EfhorizonError, ValueError):
+    """Settings with which nothing can be learned; the message is one line for the user."""
+
+
+class UnknownGameError(UnknownNameError):
+    """No Procgen table is of such a game; the message is one line for the user."""
+
+    def __init__(self, game: str) -> None:
+        known = " ".join(procgen.GAMES)
+        LookupError.__init__(self, f"Procgen's tables have no game called {game[:60]!r}; their games: {known}")
+
+
 @dataclass(frozen=True)
 class PretrainingSettings:
     """All that decides the numbers of a run, besides how long it is."""
 
     game: str
+    frameskip: int  # suite
+    num_actions: int  # suite: the first ones of Procgen's 15
     difficulty: Difficulty = "easy"  # paper
     first_level: int = 1 + max(max(levels) for levels in procgen.LEVELS.values())  # the first outside BRIDGE
     num_levels: int = 500  # paper
-    frameskip: int = 1  # suite: see `settings_of`
-    num_actions: int = 9  # suite: the first ones of Procgen's 15
     num_envs: int = 64  # Cobbe
     rollout_length: int = 256  # Cobbe: steps of each environment between updates
     num_epochs: int = 3  # Cobbe
@@ -49,13 +63,13 @@ class PretrainingSettings:
     def __post_init__(self) -> None:
         for name in ("num_levels", "frameskip", "num_actions", "num_envs", "rollout_length", "num_epochs"):
             if getattr(self, name) < 1:
-                raise InvalidSettingError(f"{name} must be at least 1, got {getattr(self, name)}")
+                raise PretrainingError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.num_minibatches < 1 or self.samples % self.num_minibatches:
-            raise InvalidSettingError(
+            raise PretrainingError(
                 f"a rollout of {self.samples} timesteps does not divide into {self.num_minibatches} minibatches"
             )
         if not 0 <= self.gamma <= 1 or self.entropy_weight < 0 or self.rate <= 0:
-            raise InvalidSettingError(
+            raise PretrainingError(
                 f"discount {self.gamma}, entropy {self.entropy_weight}, learning rate {self.rate}: not all are possible"
             )
 
@@ -73,16 +87,11 @@ class PretrainingSettings:
         return range(self.first_level, self.first_level + self.num_levels)
 
 
-def known_game(game: str) -> procgen.ProcgenGame:
-    """What is known of a game that has tables."""
+def settings_for(game: str, **changes: Any) -> PretrainingSettings:
+    """The paper's settings for a game, with the frameskip and the actions of its tables."""
     if game not in procgen.GAMES:
-        entry_games = " ".join(procgen.GAMES)
-        raise UnknownGameError(f"Procgen tables have no game called {game!r}; their games: {entry_games}")
-    return procgen.GAMES[game]
-
-
-class UnknownGameError(UnknownNameError):
-    """No Procgen game has this name; the message is one line for the user."""
-
-    def __init__(self, message: str) -> None:
-        LookupError.__init__(self, message)
+        raise UnknownGameError(game)
+    known = procgen.GAMES[game]
+    return PretrainingSettings(
+        **{"game": game, "frameskip": known.frameskip, "num_actions": known.num_actions, **changes}
+    )

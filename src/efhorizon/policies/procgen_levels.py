@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon import catalog
-from efhorizon.agents.tabular.runs import InvalidSettingError
-from efhorizon.policies.pretraining_settings import PretrainingSettings
+from efhorizon.policies.pretraining_settings import PretrainingError, PretrainingSettings
 from efhorizon.suites.simulator import MissingExtraError, SimulatorError
 
 MAX_LEVEL = 2**31 - 1  # the library's seeds are int32, and a range of levels ends before this
@@ -114,10 +113,10 @@ def check_levels(settings: PretrainingSettings) -> None:
     """Refuse levels of BRIDGE, and numbers that are no levels."""
     levels = settings.levels
     if levels.start < 0 or levels.stop > MAX_LEVEL:
-        raise InvalidSettingError(f"levels must be in 0 .. {MAX_LEVEL - 1}, got {levels.start} .. {levels.stop - 1}")
+        raise PretrainingError(f"levels must be in 0 .. {MAX_LEVEL - 1}, got {levels.start} .. {levels.stop - 1}")
     shared = sorted(level for level in bridge_levels(settings.game) if level in levels)
     if shared:
-        raise InvalidSettingError(
+        raise PretrainingError(
             f"levels {levels.start} .. {levels.stop - 1} contain BRIDGE's level {shared[0]} of {settings.game}: "
             f"a policy would be tested where it was trained"
         )

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from efhorizon.commands import _arguments, _exit, _types
-from efhorizon.policies.pretraining_settings import PAPER_STEPS, PretrainingSettings, known_game
+from efhorizon.policies.pretraining_settings import PAPER_STEPS, settings_for
 from efhorizon.suites import procgen
 
 HELP = "train PPO on other Procgen levels, for a network to start from"
@@ -19,7 +19,7 @@ same command is run again; with more --steps a finished one is made longer.
 """
 EXAMPLE = "efhorizon policy pretrain maze --steps 500k --out networks"
 
-_DEFAULTS = PretrainingSettings("maze")
+_DEFAULTS = settings_for("maze")
 _MAX_ENVS, _MAX_THREADS, _MAX_FRAMESKIP = 4096, 1024, 1000
 
 
@@ -95,7 +95,6 @@ def kept(_: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    known = known_game(options.game)
     from contextlib import ExitStack
 
     from efhorizon.commands import _terminal
@@ -104,17 +103,17 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.policies.precision import chosen_precision
     from efhorizon.policies.pretrain import pretrain, torch_device
 
-    settings = PretrainingSettings(
-        game=options.game,
+    changes = {} if options.frameskip is None else {"frameskip": options.frameskip}
+    settings = settings_for(
+        options.game,
         difficulty=options.difficulty,
         first_level=options.first_level,
         num_levels=options.levels,
-        frameskip=options.frameskip or known.frameskip,
-        num_actions=known.num_actions,
         num_envs=options.num_envs,
         entropy_weight=options.entropy,
         seed=options.seed,
         precision=chosen_precision(options.precision, torch_device(options.device)),
+        **changes,
     )
     out = options.out if options.out.suffix == ".npz" else options.out / f"{options.game}.npz"
     keep_freed_memory()
