@@ -1,0 +1,130 @@
+"""`efhorizon policy pretrain`: PPO on Procgen levels that have no table, for a network to start from."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from efhorizon.commands import _arguments, _exit, _types
+from efhorizon.policies.pretraining_settings import PAPER_STEPS, settings_for
+from efhorizon.suites import procgen
+
+HELP = "train PPO on other Procgen levels, for a network to start from"
+DESCRIPTION = """\
+Trains PPO on live levels of a Procgen game that are not in BRIDGE, with the
+settings of the paper (500 easy levels, 25 million timesteps, entropy 0.1).
+Writes the network as a .npz that `efhorizon train --initial` takes for every
+table of the game. A run that was stopped goes on from its checkpoint when the
+same command is run again; with more --steps a finished one is made longer.
+"""
+EXAMPLE = "efhorizon policy pretrain maze --steps 500k --out networks"
+
+_DEFAULTS = settings_for("maze")
+_MAX_ENVS, _MAX_THREADS, _MAX_FRAMESKIP = 4096, 1024, 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    game = parser.add_argument("game", metavar="GAME", help=f"a Procgen game: {', '.join(procgen.GAMES)}")
+    _arguments.completed(game, lambda **_: list(procgen.GAMES))
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="F.npz", help="file for the network, or a folder for GAME.npz"
+    )
+    parser.add_argument(
+        "--steps",
+        type=_types.count(),
+        default=PAPER_STEPS,
+        metavar="N",
+        help=f"timesteps, such as 500k; each is one action, whatever the frameskip (default: {PAPER_STEPS:,})",
+    )
+    parser.add_argument(
+        "--levels",
+        type=_types.count(),
+        default=_DEFAULTS.num_levels,
+        metavar="N",
+        help=f"how many levels (default: {_DEFAULTS.num_levels})",
+    )
+    parser.add_argument(
+        "--first-level",
+        type=_types.count(least=0),
+        default=_DEFAULTS.first_level,
+        metavar="N",
+        help=f"the first of them (default: {_DEFAULTS.first_level}, the first that is not in BRIDGE)",
+    )
+    parser.add_argument(
+        "--difficulty", choices=("easy", "hard"), default=_DEFAULTS.difficulty, help="of the levels (default: easy)"
+    )
+    parser.add_argument(
+        "--frameskip",
+        type=_types.count(most=_MAX_FRAMESKIP),
+        metavar="F",
+        help="frames of a timestep (default: that of the game's tables)",
+    )
+    parser.add_argument(
+        "--entropy",
+        type=_types.number,
+        default=_DEFAULTS.entropy_weight,
+        metavar="W",
+        help=f"weight of the entropy bonus (default: {_DEFAULTS.entropy_weight})",
+    )
+    parser.add_argument(
+        "--num-envs",
+        type=_types.count(most=_MAX_ENVS),
+        default=_DEFAULTS.num_envs,
+        metavar="N",
+        help=f"environments that are played at the same time (default: {_DEFAULTS.num_envs})",
+    )
+    _arguments.add_seed(parser, "the run")
+    parser.add_argument(
+        "--device", default="auto", metavar="D", help="where the network is: cpu, cuda, or auto (default: auto)"
+    )
+    parser.add_argument(
+        "--precision",
+        choices=("auto", "float32", "bfloat16"),
+        default="auto",
+        help="of the network's arithmetic; parameters are float32 (default: auto, which is float32 on a CPU)",
+    )
+    parser.add_argument(
+        "--threads", type=_types.count(most=_MAX_THREADS), metavar="N", help="threads (default: one per core)"
+    )
+    parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write learning curves for TensorBoard")
+    _arguments.add_json(parser)
+
+
+def kept(_: argparse.Namespace) -> str:
+    return "the run is kept; run the same command to continue"
+
+
+def run(options: argparse.Namespace) -> int:
+    from contextlib import ExitStack
+
+    from efhorizon.commands import _terminal
+    from efhorizon.commands.policy import _pretraining
+    from efhorizon.io.memory import keep_freed_memory
+    from efhorizon.policies.precision import chosen_precision
+    from efhorizon.policies.pretrain import pretrain, torch_device
+
+    changes = {} if options.frameskip is None else {"frameskip": options.frameskip}
+    settings = settings_for(
+        options.game,
+        difficulty=options.difficulty,
+        first_level=options.first_level,
+        num_levels=options.levels,
+        num_envs=options.num_envs,
+        entropy_weight=options.entropy,
+        seed=options.seed,
+        precision=chosen_precision(options.precision, torch_device(options.device)),
+        **changes,
+    )
+    out = options.out if options.out.suffix == ".npz" else options.out / f"{options.game}.npz"
+    keep_freed_memory()
+    with ExitStack() as stack:
+        board = stack.enter_context(_pretraining.Board(options.tensorboard, out)) if options.tensorboard else None
+        screen = stack.enter_context(_pretraining.Screen(settings, options.steps, board))
+        made = pretrain(
+            settings, out, steps=options.steps, device=options.device, threads=options.threads, on_progress=screen.step
+        )
+    if options.json:
+        _terminal.print_json(_pretraining.content(made))
+    else:
+        _terminal.show(_pretraining.lines(made))
+    return _exit.DONE
