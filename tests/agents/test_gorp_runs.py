@@ -105,7 +105,7 @@ def test_the_least_m_is_on_the_right_side_of_one_half(ties: Ties) -> None:
 )
 def test_published_mdps_with_other_ties(name: str, ties: Ties, m: int, runs: int, tmp_path: Path) -> None:
     """The figures of docs/bounds.md. At m - 1 and m success is 0.492 and 0.509 in the first, 0.494 and 0.502 in the
-    third, where it takes hours to see on which side of 1/2 they are."""
+    third, where it takes an hour to see on which side of 1/2 they are: benchmarks/ties.py does it."""
     pytest.importorskip("minigrid" if name.startswith("MiniGrid") else "ale_py")
     mdp = build(catalogue_target(name), Options(out=tmp_path, num_workers=1)).mdp
     assert mdp is not None

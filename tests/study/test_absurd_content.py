@@ -208,7 +208,8 @@ def test_a_column_that_is_there_twice(tmp_path: Path) -> None:
     [
         (f"a,{'9' * 400},2,,no,yes,20,57", "horizon must be a whole number"),
         ("a,1e3,2,,no,yes,20,57", "horizon must be a whole number"),
-        ("a,2,2,,no,yes,20,57,more", "more fields than the header has"),
+        ("a,2,2,,no,yes,20,57,,,more", "more fields than the header has"),
+        ("a,2,2,,no,yes,20,57,more", "pairs must be a whole number"),
         ("a,2,2,,no,yes", "line 2"),
         (",2,2,,no,yes,20,57", "must not be empty"),
     ],
