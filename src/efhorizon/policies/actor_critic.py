@@ -41,7 +41,7 @@ class ActorCritic:
         self._num_scaled = self._layers.parts[0].numel()
         is_cpu = device.type == "cpu"
         self._piece = _PIECE if is_cpu else settings.minibatch
-        self._pool = ThreadPoolExecutor(threads, initializer=begin_thread) if threads > 1 and is_cpu else None
+        self._pool = ThreadPoolExecutor(threads, initializer=begin_thread) if is_cpu else None
         self._refresh()
 
     def outputs(self, blocks: torch.Tensor) -> Floats:
