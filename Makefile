@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo study test test-all fuzz lint mutants same-behaviour install clean
+.PHONY: demo study test test-all test-pythons fuzz lint mutants same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -16,6 +16,10 @@ test: install lint
 
 test-all: install lint
 	$(BIN)/pytest -m "" -n auto --maxprocesses 4 --dist worksteal
+
+# The core on Python 3.12 and 3.13 with the newest numpy, as far as this machine has them.
+test-pythons:
+	.ci/core-tests
 
 # Damaged files for every command that reads them: docs/trust.md. It takes some minutes.
 fuzz: install
@@ -45,4 +49,4 @@ install: .venv/installed
 	@touch $@
 
 clean:
-	rm -rf .venv tables demo build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-* tables demo build .mypy_cache .ruff_cache .pytest_cache

@@ -13,21 +13,17 @@ Legend: N environments.
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon import catalog
 from efhorizon.policies.pretraining_settings import PretrainingError, PretrainingSettings
-from efhorizon.suites.simulator import MissingExtraError, SimulatorError
+from efhorizon.suites.procgen_library import exploration_seeds, procgen_engine
+from efhorizon.suites.simulator import SimulatorError
 
 MAX_LEVEL = 2**31 - 1  # the library's seeds are int32, and a range of levels ends before this
-_MAX_STATE_BYTES = 2**20  # the library's own limit
 
 
 class ProcgenLevels:
@@ -36,24 +32,21 @@ class ProcgenLevels:
     def __init__(self, settings: PretrainingSettings, *, seed: int, num_threads: int = 0) -> None:
         check_levels(settings)
         self._frameskip, self._num = settings.frameskip, settings.num_envs
-        self._environment = _library().ProcgenGym3Env(
+        self._engine = procgen_engine(
+            settings.game,
             num=settings.num_envs,
-            env_name=settings.game,
-            distribution_mode=settings.difficulty,
-            rand_seed=seed,
+            difficulty=settings.difficulty,
+            seed=seed,
+            num_threads=num_threads,
             start_level=settings.first_level,
             num_levels=settings.num_levels,
-            num_threads=num_threads,
         )
-        self._environment._reuse_arrays = True  # `observe` would copy every image of every frame
-        self._buffer = self._environment._ffi.new(f"char[{_MAX_STATE_BYTES}]")
-        self._observed()
+        self._engine.observe()
 
     @property
     def images(self) -> NDArray[np.uint8]:
         """What is seen now, [N, 64, 64, 3]: the same memory at each call, which the next step overwrites."""
-        images: NDArray[np.uint8] = self._environment._ob["rgb"]
-        return images
+        return self._engine.images
 
     def step(self, actions: NDArray[np.int32]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Take a step: rewards [N] and whether it ended the episode [N]."""
@@ -61,43 +54,35 @@ class ProcgenLevels:
         is_over = np.zeros(self._num, np.bool_)
         starts: dict[int, bytes] = {}
         for frame in range(self._frameskip):
-            self._environment.act(actions)
-            reward, first = self._observed()
+            self._engine.act(actions)
+            reward, first = self._engine.observe()
             total += np.where(is_over, np.float32(0), reward)
             for which in np.flatnonzero(first & ~is_over).tolist():
                 if frame < self._frameskip - 1:
-                    starts[which] = self._state(which)
+                    starts[which] = self._engine.get_state(which)
             is_over |= first
         for which, state in starts.items():
-            self._environment.call_c_func("set_state", which, state, len(state))
+            self._engine.set_state(which, state)
         if starts:
-            self._observed()
+            self._engine.observe()
         return total, is_over
 
     def states(self) -> list[bytes]:
         """Everything that is needed to continue from here, by environment."""
-        return [self._state(which) for which in range(self._num)]
+        return [self._engine.get_state(which) for which in range(self._num)]
 
     def restore(self, states: Sequence[bytes]) -> None:
         """Go to states that `states` returned, of environments with the same settings."""
         for which, state in enumerate(states):
-            own = self._state(which)
+            own = self._engine.get_state(which)
             header = 8 + int.from_bytes(own[4:8], "little")  # the library ends the process if it is not as it expects
             if state[:header] != own[:header] or state[-4:] != own[-4:]:
                 raise SimulatorError(f"this is not a state of the game ({len(state)} bytes)")
-            self._environment.call_c_func("set_state", which, state, len(state))
-        self._observed()
+            self._engine.set_state(which, state)
+        self._engine.observe()
 
     def close(self) -> None:
-        self._environment.close()
-
-    def _observed(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        reward, _, first = self._environment.observe()
-        return reward, first
-
-    def _state(self, which: int) -> bytes:
-        length = self._environment.call_c_func("get_state", which, self._buffer, _MAX_STATE_BYTES)
-        return bytes(self._environment._ffi.buffer(self._buffer, length))
+        self._engine.close()
 
 
 def bridge_levels(game: str) -> frozenset[int]:
@@ -105,7 +90,7 @@ def bridge_levels(game: str) -> frozenset[int]:
     entries = [entry for entry in catalog.entries("procgen") if entry.game == game]
     levels = {entry.level for entry in entries if entry.difficulty != "exploration" and entry.level is not None}
     if any(entry.difficulty == "exploration" for entry in entries):
-        levels.add(_library().EXPLORATION_LEVEL_SEEDS[game])
+        levels.add(exploration_seeds()[game])
     return frozenset(levels)
 
 
@@ -120,14 +105,3 @@ def check_levels(settings: PretrainingSettings) -> None:
             f"levels {levels.start} .. {levels.stop - 1} contain BRIDGE's level {shared[0]} of {settings.game}: "
             f"a policy would be tested where it was trained"
         )
-
-
-def _library() -> ModuleType:
-    """`procgen.env`, imported without the notices that gym, which procgen imports, prints."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            import procgen.env as library
-        except ImportError:
-            raise MissingExtraError("procgen", "procgen") from None
-    module: ModuleType = library
-    return module

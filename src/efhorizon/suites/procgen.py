@@ -1,4 +1,4 @@
-"""Levels of Procgen's games (procgen-mirror), each one an environment; the options are the library's own defaults.
+"""Levels of Procgen's games, each one an environment; the options are the library's own defaults.
 
     {game}_{easy|hard|exploration}_l{level}_{T}_fs{F}   T = horizon, F = frameskip
 
@@ -11,16 +11,15 @@ the state and the screen are the new one's and are not used.
 
 from __future__ import annotations
 
-import contextlib
-import io
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from efhorizon.suites.entry import PUBLISHED_HORIZONS, Entry
-from efhorizon.suites.simulator import MissingExtraError, Screen, Simulator, SimulatorError, Transition
+from efhorizon.suites.procgen_library import exploration_seeds, game_names, installed_package, procgen_engine
+from efhorizon.suites.simulator import Screen, Simulator, SimulatorError, Transition
 from efhorizon.suites.suite import Costs, Mark, Suite, Survey
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
@@ -30,7 +29,6 @@ Difficulty = Literal["easy", "hard", "exploration"]
 RAND_SEED = 0
 _DIFFICULTIES = ("easy", "hard", "exploration")
 _MAX_LEVEL = 2**31 - 2  # the library's seeds are int32, and the range of levels is given by its end
-_MAX_STATE_SIZE = 2**20  # the library's own limit
 # Layout of a snapshot: version, length of the game's name, name, 17 integers of options and the level's seed, the rest.
 _NAME_OFFSET = 8
 _NUM_OPTIONS = 17
@@ -80,7 +78,7 @@ class Procgen(Suite):
 
     name = "procgen"
     title = "Procgen"
-    packages = ("procgen-mirror",)
+    packages = (installed_package(),)
     behaviour = BEHAVIOUR
     costs = Costs(pairs_a_second=800.0, build_seconds=4.0, search_bytes_a_state=(220, 550), has_clock=True)
     mark = Mark("M-3.3-3.3h6.6v6.6h-6.6Z", "procgen")
@@ -135,21 +133,16 @@ class ProcgenSimulator:
     def __init__(self, game: str, difficulty: Difficulty, level: int, frameskip: int, num_actions: int) -> None:
         if frameskip < 1:
             raise SimulatorError(f"frameskip must be at least 1, got {frameskip}")
-        library = _library()
-        options = _level_options(library, game, difficulty, level)
+        options = _level_options(game, difficulty, level)
         # No threads: a single environment only waits for them, and a process without threads can be forked. The first
         # environment of a process loads every game's images, which takes 1.5 seconds; any other, a millisecond.
-        self._environment = library.ProcgenGym3Env(
-            num=1, env_name=game, distribution_mode=difficulty, rand_seed=RAND_SEED, num_threads=0, **options
-        )
-        num_known = len(self._environment.get_combos())
+        self._engine = procgen_engine(game, num=1, difficulty=difficulty, seed=RAND_SEED, num_threads=0, **options)
+        num_known = self._engine.num_actions
         if not 1 <= num_actions <= num_known:
             raise SimulatorError(f"num_actions must be in 1 .. {num_known}, got {num_actions}")
         self._num_actions = num_actions
         self._frameskip = frameskip
         self._action = np.zeros(1, dtype=np.int32)  # [1], one environment
-        # The library's get_state allocates and clears this megabyte in each call, which takes most of its time.
-        self._buffer = self._environment._ffi.new(f"char[{_MAX_STATE_SIZE}]")
         self._start_state = self.get_state()
         self._header = self._start_state[: _NAME_OFFSET + len(game) + 4 * _NUM_OPTIONS]
         self._end_mark = self._start_state[-_END_MARK_SIZE:]
@@ -167,57 +160,45 @@ class ProcgenSimulator:
         self._action[0] = action
         total_reward = np.float32(0)  # the library's type, and the published tables'
         for _ in range(self._frameskip):
-            self._environment.act(self._action)
-            reward, _, first = self._environment.observe()
+            self._engine.act(self._action)
+            reward, first = self._engine.observe()
             total_reward += reward[0]
             if first[0]:
                 return Transition(float(total_reward), True)
         return Transition(float(total_reward), False)
 
     def get_state(self) -> bytes:
-        length = self._environment.call_c_func("get_state", 0, self._buffer, _MAX_STATE_SIZE)
-        return bytes(self._environment._ffi.buffer(self._buffer, length))
+        return self._engine.get_state(0)
 
     def set_state(self, state: bytes) -> None:
         # The library ends the process if it does not understand a state.
         if not (state.startswith(self._header) and state.endswith(self._end_mark)):
             raise SimulatorError(f"this is not a state of this Procgen level ({len(state)} bytes)")
-        self._environment.call_c_func("set_state", 0, state, len(state))
+        self._engine.set_state(0, state)
 
     def identity(self, state: bytes) -> bytes:
         return state
 
     def screen(self) -> Screen:
         """RGB, [64, 64, 3]: the observation of agents."""
-        _, observation, _ = self._environment.observe()
-        screen: Screen = observation["rgb"][0]
+        self._engine.observe()
+        screen: Screen = self._engine.images[0].copy()
         return screen
 
     def picture(self) -> Screen:
         return self.screen()
 
     def close(self) -> None:
-        self._environment.close()
+        self._engine.close()
 
 
-def _library() -> ModuleType:
-    """`procgen.env`, imported without the notices that gym, which procgen imports, prints."""
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        try:
-            import procgen.env as library
-        except ImportError:
-            raise MissingExtraError("procgen", "procgen") from None
-    module: ModuleType = library
-    return module
-
-
-def _level_options(library: ModuleType, game: str, difficulty: str, level: int) -> dict[str, int]:
-    if game not in library.ENV_NAMES:
-        raise SimulatorError(f"Procgen has no game called {game!r}; its games: {' '.join(library.ENV_NAMES)}")
+def _level_options(game: str, difficulty: str, level: int) -> dict[str, int]:
+    if game not in game_names():
+        raise SimulatorError(f"Procgen has no game called {game!r}; its games: {' '.join(game_names())}")
     if difficulty not in _DIFFICULTIES:
         raise SimulatorError(f"difficulty must be one of {' '.join(_DIFFICULTIES)}, got {difficulty!r}")
     if difficulty == "exploration":
-        if game not in library.EXPLORATION_LEVEL_SEEDS:
+        if game not in exploration_seeds():
             raise SimulatorError(f"{game} has no exploration level")
         if level != 0:
             raise SimulatorError(f"{game} has one exploration level, number 0, got {level}")
