@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import numbers
 import os
 import sys
 import warnings
@@ -23,6 +22,7 @@ from importlib import import_module
 from typing import Any
 
 import gymnasium
+import numpy as np
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.wrappers import TimeLimit
 
@@ -158,8 +158,8 @@ def with_arguments(source: EnvironmentSource, **more: Any) -> EnvironmentSource:
     return replace(source, arguments={**source.arguments, **_as_json(more)})
 
 
-def _is_limit(limit: object) -> bool:
-    return isinstance(limit, numbers.Integral) and not isinstance(limit, bool) and 0 < limit < sys.maxsize
+def _is_limit(limit: Any) -> bool:
+    return type(limit) is not bool and isinstance(limit, int | np.integer) and 0 < int(limit) < sys.maxsize
 
 
 def _with_limit(source: EnvironmentSource, maker: Any) -> gymnasium.Env[Any, Any]:

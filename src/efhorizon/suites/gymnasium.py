@@ -254,7 +254,7 @@ class GymnasiumSimulator:
         self._check_reset()
         found = self.stochastic_pair(_PROBE_STEPS, rng)
         if found and not self.is_told_by_history:
-            raise StochasticError(f"{found}; {_ADVICE}")
+            raise StochasticError(found, _ADVICE)
         if self.is_told_by_history:
             yield (
                 f"its states cannot be compared ({self._unreadable}), so every sequence of actions counts as a state "
@@ -270,6 +270,15 @@ class GymnasiumSimulator:
                 f"it draws random numbers in its steps: this table has those of seed {self._seed}, so the same actions "
                 "always meet the same chance, and what is found holds for this one sequence of numbers"
             )
+
+    def chance(self, rng: np.random.Generator) -> str | None:
+        """One line that shows by which chance the same actions can go differently, if they can."""
+        try:
+            self._check_sticky_actions()
+            self._check_reset()
+        except StochasticError as error:
+            return error.found
+        return self.stochastic_pair(_PROBE_STEPS, rng)
 
     def stochastic_pair(self, num_steps: int, rng: np.random.Generator) -> str | None:
         """One line that names a state and action with two different results, or None where a random walk met none.
@@ -308,7 +317,7 @@ class GymnasiumSimulator:
         """An emulator does not tell which action sticks, so such states could not be told apart."""
         ale: Any = getattr(self._env.unwrapped, "ale", None)
         if type(ale).__name__ == "ALEInterface" and ale.getFloat(STICKY) > 0:
-            raise StochasticError(f"stochastic: its actions are sticky; add --env-arg {STICKY}=0")
+            raise StochasticError("stochastic: its actions are sticky", f"add --env-arg {STICKY}=0")
 
     def _check_reset(self) -> None:
         """The same seed must give the same start."""
@@ -321,8 +330,8 @@ class GymnasiumSimulator:
             starts.append((value_bytes(self._observation), identity, self._observation))
         if starts[0][:2] != starts[1][:2]:
             raise StochasticError(
-                f"stochastic: two resets with seed {self._seed} gave {_short(starts[0][2])} and "
-                f"{_short(starts[1][2])}; let reset() call super().reset(seed=seed) and draw from self.np_random"
+                f"stochastic: two resets with seed {self._seed} gave {_short(starts[0][2])} and {_short(starts[1][2])}",
+                "let reset() call super().reset(seed=seed) and draw from self.np_random",
             )
 
     def _has_random_start(self) -> bool:
