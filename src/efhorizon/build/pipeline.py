@@ -164,17 +164,19 @@ def _removed(folder: Path) -> None:
 
 def _probed(target: Target, notice: Callable[[str], None]) -> SimulatorSpec:
     """The simulator to use: one that restores exactly. Stochastic environments are refused."""
-    spec, rng = target.spec, np.random.default_rng(0)
+    suite, spec, rng = registry.suite(target.spec.suite), target.spec, np.random.default_rng(0)
     try:
-        report = registry.suite(spec.suite).restore_report(spec, target.horizon, rng)
+        report = suite.restore_report(spec, target.horizon, rng)
+        if not report.exact:
+            notice(f"restoring is inexact ({report.difference}), so states are replayed from reset, which is slower")
+            spec = spec.replayed()
+            if not suite.has_names:  # what is the user's may have more to be said about it
+                report = suite.restore_report(spec, target.horizon, rng)
     except StochasticError as error:
         raise StochasticError(f"{target.id}: {error}") from None
     for text in report.notices:
         notice(text)
-    if report.exact:
-        return spec
-    notice(f"restoring is inexact ({report.difference}), so states are replayed from reset, which is slower")
-    return spec.replayed()
+    return spec
 
 
 def _stored_table(

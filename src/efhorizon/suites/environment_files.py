@@ -13,6 +13,8 @@ import importlib.util
 import os
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +27,7 @@ _INSTALLED = tuple(  # where packages are, Python itself, and efhorizon, which h
     | {os.path.realpath(path) for path in sys.path if path.endswith(("site-packages", "dist-packages"))}
     | {str(Path(__file__).resolve().parents[1])}
 )
-_digests: dict[str, dict[Path, str]] = {}  # module -> what its files were when it was loaded
+_digests: dict[str, dict[Path, str]] = {}  # file of a module -> what its files were when it was loaded
 
 
 def is_file_name(name: str) -> bool:
@@ -79,7 +81,7 @@ def _loaded_file(place: str) -> ModuleType:
     name = _module_name(path)
     _forget_if_changed(name)
     known = sys.modules.get(name)
-    if known is not None and os.path.realpath(getattr(known, "__file__", None) or "") == str(path):
+    if known is not None and _file_of(known) == str(path):
         return known
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -87,11 +89,12 @@ def _loaded_file(place: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        with _no_bytecode():
+            spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
         raise _failed_import(place, error) from None
-    _note(name, module)
+    _note(module)
     return module
 
 
@@ -99,15 +102,26 @@ def _imported(name: str) -> ModuleType:
     make_importable(os.getcwd())
     _forget_if_changed(name)
     try:
-        module = importlib.import_module(name)
+        with _no_bytecode():
+            module = importlib.import_module(name)
     except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and (error.name or "") in (name, *_parents(name)):
             raise SimulatorError(
                 f"there is no module {name!r}, neither here nor installed; a file is named as {name}.py:MyEnv"
             ) from None
         raise _failed_import(name, error) from None
-    _note(name, module)
+    _note(module)
     return module
+
+
+@contextmanager
+def _no_bytecode() -> Iterator[None]:
+    """Write no compiled files beside the user's: Python would take an edit within the same second for none."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
 
 
 def _parents(name: str) -> list[str]:
@@ -146,21 +160,26 @@ def _module_name(path: Path) -> str:
     return stem if origin is None or os.path.realpath(origin) == str(path) else f"_{stem}_of_user"
 
 
-def _note(name: str, module: ModuleType) -> None:
-    _digests.setdefault(name, {file: _content_digest(file) for file in sources(module)})
+def _note(module: ModuleType) -> None:
+    """Remember what the files of a module were when it was loaded."""
+    _digests.setdefault(_file_of(module), {file: _content_digest(file) for file in sources(module)})
 
 
 def _forget_if_changed(name: str) -> None:
     """Unload a module whose files have changed since it was loaded here, and the user's modules that it imports."""
-    then = _digests.get(name)
+    place = _file_of(sys.modules.get(name))
+    then = _digests.get(place)
     if then is None or all(_content_digest(file) == digest for file, digest in then.items()):
         return
-    del _digests[name]
+    del _digests[place]
     for other, module in list(sys.modules.items()):
-        file = getattr(module, "__file__", None)
-        if file is not None and Path(os.path.realpath(file)) in then:
+        if Path(_file_of(module)) in then:
             del sys.modules[other]
     importlib.invalidate_caches()
+
+
+def _file_of(module: object) -> str:
+    return os.path.realpath(getattr(module, "__file__", None) or os.curdir)
 
 
 def _content_digest(file: Path) -> str:

@@ -97,6 +97,12 @@ class Gymnasium(Suite):
         """Whether the environment is deterministic, and whether its own snapshots, if it has any, are complete."""
         simulator = make()
         assert isinstance(simulator, GymnasiumSimulator)
+        if isinstance(simulator, SnapshotSimulator):
+            report = restore_is_exact(make, _RESTORED_ROLLOUTS, min(_RESTORED_STEPS, horizon), rng)
+            if not report.exact:
+                simulator.close()
+                where = f"after actions {list(report.actions)}: {report.difference}"
+                return RestoreReport(False, report.actions, f"its set_state does not restore everything, {where}")
         global_generators = random.getstate(), np.random.get_state()
         try:
             notices = tuple(simulator.notices(rng))
@@ -108,11 +114,6 @@ class Gymnasium(Suite):
             random.setstate(global_generators[0])
             np.random.set_state(global_generators[1])
             simulator.close()
-        if isinstance(simulator, SnapshotSimulator):
-            report = restore_is_exact(make, _RESTORED_ROLLOUTS, min(_RESTORED_STEPS, horizon), rng)
-            if not report.exact:
-                where = f"after actions {list(report.actions)}: {report.difference}"
-                return RestoreReport(False, report.actions, f"its set_state does not restore everything, {where}")
         return RestoreReport(True, notices=notices)
 
 
