@@ -3,7 +3,7 @@
 The environment is a corridor of ten cells that pays at its far end. It has to be deterministic after its reset and to
 have a Discrete action space; nothing else is asked of it. From the shell, in this folder:
 
-    PYTHONPATH=. efhorizon build --env own_environment:Corridor-v0 --horizon 20
+    efhorizon build --env own_environment:Corridor-v0 --horizon 20
     efhorizon analyze own_environment_Corridor-v0-T20
 
 Run as a script, it does the same in Python and prints the number of states and the effective horizon.

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from efhorizon import SimulatorError
-from efhorizon.suites.gymnasium import GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator, time_limit
+from efhorizon.suites.environment_source import environment_source, time_limit
+from efhorizon.suites.gymnasium import GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator
 
 DETERMINISTIC: list[tuple[str, dict[str, Any]]] = [
     ("FrozenLake-v1", {"is_slippery": False}),
@@ -87,6 +88,6 @@ def test_what_cannot_be_searched_is_refused() -> None:
 
 
 def test_time_limits() -> None:
-    assert time_limit("Taxi-v4") == 200
-    assert time_limit("CliffWalking-v1") is None
+    assert time_limit(environment_source("Taxi-v4")) == 200
+    assert time_limit(environment_source("CliffWalking-v1")) is None
     assert gymnasium.spec("Taxi-v4").max_episode_steps == 200

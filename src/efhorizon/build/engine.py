@@ -18,13 +18,14 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import psutil
 
 from efhorizon.errors import EfhorizonError
 
 _TASKS_A_WORKER = 2  # one at work, one waiting
+_UsedT = TypeVar("_UsedT", covariant=True)
 _DoerT = TypeVar("_DoerT")  # what a worker process makes and keeps: it does the tasks
 
 
@@ -37,6 +38,57 @@ class _Worker:
     process: Any
     connection: Connection
     outstanding: int = 0
+
+
+class Engine(Protocol[_UsedT]):
+    """Takes tasks, each a function of what it has made, and gives their results in order."""
+
+    @property
+    def has_room(self) -> bool: ...
+
+    def submit(self, task: Callable[[_UsedT], Any]) -> None: ...
+
+    def next_result(self) -> Any: ...
+
+    def memory(self) -> int: ...
+
+    def close(self) -> None: ...
+
+
+def engine(
+    make_doer: Callable[[], _DoerT], num_workers: int, *, advice: str = "", in_process: bool = False
+) -> Engine[_DoerT]:
+    """Fresh processes; or none, for a simulator that only this process can make."""
+    return InProcessEngine(make_doer) if in_process else LocalEngine(make_doer, num_workers, advice=advice)
+
+
+class InProcessEngine(Generic[_DoerT]):
+    """Does each task at once, in this process."""
+
+    def __init__(self, make_doer: Callable[[], _DoerT]) -> None:
+        self._doer = make_doer()
+        self._results: deque[Any] = deque()
+
+    @property
+    def has_room(self) -> bool:
+        return not self._results
+
+    def submit(self, task: Callable[[_DoerT], Any]) -> None:
+        try:
+            self._results.append(task(self._doer))
+        except EfhorizonError:
+            raise
+        except Exception as error:
+            raise WorkerError(_failure(error)) from None
+
+    def next_result(self) -> Any:
+        return self._results.popleft()
+
+    def memory(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
 
 
 class LocalEngine(Generic[_DoerT]):
@@ -136,9 +188,14 @@ def _serve(connection: Connection, make_doer: Callable[[], _DoerT]) -> None:
     except EfhorizonError as error:
         connection.send((number, None, str(error)))
     except Exception as error:
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{os.path.basename(where.filename)}:{where.lineno}"
-        connection.send((number, None, f"the environment failed: {type(error).__name__}: {error} ({place})"))
+        connection.send((number, None, _failure(error)))
+
+
+def _failure(error: Exception) -> str:
+    """What went wrong in the environment, and where."""
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(where.filename)}:{where.lineno}"
+    return f"the environment failed: {type(error).__name__}: {error} ({place})"
 
 
 def _receive_tasks(connection: Connection, tasks: queue.SimpleQueue[tuple[int, Callable[[_DoerT], Any]]]) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import psutil
 
-from efhorizon.build.engine import LocalEngine
+from efhorizon.build.engine import Engine, engine
 from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.build.search import Search
 from efhorizon.build.search_records import CONFIG, Config, damaged
@@ -96,11 +96,14 @@ def explore(
     if run.is_done:
         return Outcome(run.progress(0), None)
     dictionaries = search.state_codec.dictionary, search.screen_codec.dictionary
-    engine = LocalEngine(partial(_expander, make_simulator, *dictionaries), num_workers, advice=_IF_KILLED)
+    in_process = getattr(make_simulator, "in_process", False)
+    num_workers = 1 if in_process else num_workers
+    make_expander = partial(_expander, make_simulator, *dictionaries)
+    workers = engine(make_expander, num_workers, advice=_IF_KILLED, in_process=in_process)
     try:
-        return run.to_end(engine, num_workers)
+        return run.to_end(workers, num_workers)
     finally:
-        engine.close()
+        workers.close()
 
 
 def _expander(make_simulator: Callable[[], Simulator], state_dictionary: bytes, screen_dictionary: bytes) -> Expander:
@@ -121,7 +124,7 @@ class _Run:
     def is_done(self) -> bool:
         return self._search.is_closed or self._search.complete_horizon >= self._horizon
 
-    def to_end(self, engine: LocalEngine[Expander], num_workers: int) -> Outcome:
+    def to_end(self, engine: Engine[Expander], num_workers: int) -> Outcome:
         search = self._search
         sent = search.num_expanded
         batch_size = 1

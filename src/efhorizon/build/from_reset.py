@@ -25,7 +25,7 @@ from efhorizon.build.difference import (
     restored_state_difference,
     reward_difference,
 )
-from efhorizon.build.engine import LocalEngine
+from efhorizon.build.engine import Engine
 from efhorizon.build.player import Episode, Played, Player
 from efhorizon.build.raw_states import ENDED, RawStates
 from efhorizon.build.table_screens import TableScreens
@@ -53,7 +53,7 @@ def walk_from_reset(
     environment: RawStates,
     restored: NDArray[np.int32],
     screens: TableScreens,
-    engine: LocalEngine[Player],
+    engine: Engine[Player],
     rng: np.random.Generator,
     *,
     max_steps: int | None,

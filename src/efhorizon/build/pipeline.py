@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from collections.abc import Callable
@@ -15,18 +16,20 @@ from efhorizon._version import __version__
 from efhorizon.build import consolidate, explore
 from efhorizon.build.consolidate import Rule
 from efhorizon.build.explore import Budget, Outcome, Progress, opened_search
+from efhorizon.build.reuse import changed_environment, stored_difference
 from efhorizon.build.search import Search
+from efhorizon.build.search_folder import SearchFolder
 from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import NumPairs, verify
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
-from efhorizon.io.provenance import provenance_digest, simulator_provenance
+from efhorizon.io.provenance import changes, provenance_digest, simulator_provenance
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
 from efhorizon.suites import registry
-from efhorizon.suites.simulator import StochasticError
+from efhorizon.suites.simulator import Simulator, StochasticError
 from efhorizon.suites.specification import SimulatorSpec
 
 # What to write if a budget stops the search: nothing, the table of the longest horizon that is complete, or all that
@@ -46,6 +49,7 @@ class Options:
     if_stopped: IfStopped = "nothing"
     verify_episodes: int = 20  # 0: do not verify
     verify_pairs: NumPairs = None
+    rebuild: bool = False  # do not use a stored search or table
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class BuildResult:
     complete_horizon: int | None  # of the search; None: complete for every horizon
     seconds: float
     verify_seconds: float = 0.0  # of them: 0 where the table was stored already
+    notices: tuple[str, ...] = ()  # what the user should know, one line each
 
 
 class UnverifiedError(EfhorizonError):
@@ -72,19 +77,33 @@ def build(
     *,
     on_progress: Callable[[Progress], None] = lambda progress: None,
     on_message: Callable[[str], None] = lambda message: None,
+    on_notice: Callable[[str], None] = lambda notice: None,
     on_verify: Callable[[str], None] = lambda line: None,
 ) -> BuildResult:
-    """Build one table; a build that was stopped continues at the next call."""
+    """Build one table; a build that was stopped continues at the next call.
+
+    What was stored is used again only if its provenance is the same and the environment still does what it did.
+    """
     started = time.monotonic()
-    spec = _probed(target, on_message)
+    notices: list[str] = []
+
+    def notice(text: str) -> None:
+        notices.append(f"{target.id}: {text}")
+        on_notice(notices[-1])
+
+    spec = _probed(target, notice)
     simulator = spec()
     provenance = simulator_provenance(spec, simulator)
     digest = provenance_digest(provenance)
     folder = options.out / "searches" / f"{target.search_name}-{digest}"
+    _tell_changes(options.out / target.id, provenance, notice)
+    if options.rebuild:
+        _removed(folder)
     if not folder.exists():
         _require_space(options.out)
     search = opened_search(folder, simulator, provenance)
     try:
+        _check_stored(search, target, simulator)
         simulator.close()
         outcome = explore.explore(
             search,
@@ -99,28 +118,65 @@ def build(
             kept = _kept(target, search.complete_horizon, options.if_stopped)
             if kept is None:
                 seconds = time.monotonic() - started
-                return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
+                return BuildResult(
+                    target.id, None, None, outcome, target.horizon, complete, seconds, notices=tuple(notices)
+                )
             target = kept
-        path, mdp, verify_seconds = _stored_table(search, target, spec, options, digest, on_message, on_verify)
+        may_reuse = outcome.progress.num_pairs == 0  # a search that has just been made may differ from a stored table
+        path, mdp, verify_seconds = _stored_table(
+            search, target, spec, options, digest, on_message, on_verify, may_reuse=may_reuse
+        )
     finally:
         search.close()
     seconds = time.monotonic() - started
-    return BuildResult(target.id, mdp, path, outcome, target.horizon, complete, seconds, verify_seconds)
+    return BuildResult(target.id, mdp, path, outcome, target.horizon, complete, seconds, verify_seconds, tuple(notices))
 
 
-def _probed(target: Target, on_message: Callable[[str], None]) -> SimulatorSpec:
-    """The simulator to use: one that restores exactly. Stochastic environments are refused."""
-    spec, rng = target.spec, np.random.default_rng(0)
+def _tell_changes(path: Path, provenance: dict[str, Any], notice: Callable[[str], None]) -> None:
+    """Say what has changed since a table was stored, which is then built again."""
+    if not path.exists():
+        return
     try:
-        report = registry.suite(spec.suite).restore_report(spec, target.horizon, rng)
+        before = load(path).metadata.get("provenance") or {}
+    except EfhorizonError:
+        return  # it is replaced
+    changed = changes(before, json.loads(json.dumps(provenance)))
+    if changed:
+        notice(f"{', '.join(changed)} changed since this table was built, so it is built again")
+
+
+def _check_stored(search: Search, target: Target, simulator: Simulator) -> None:
+    """Refuse to go on with a search of an environment that has changed."""
+    num_pairs = search.num_expanded * search.num_actions
+    if num_pairs == 0 or (num_pairs > _MOST_CHECKED and registry.suite(target.spec.suite).has_names):
+        return
+    difference = stored_difference(search, simulator)
+    if difference is not None:
+        raise changed_environment(target.id, difference)
+
+
+def _removed(folder: Path) -> None:
+    """Delete a stored search that nobody works on."""
+    if folder.exists():
+        SearchFolder(folder).close()  # refused while another process has it
+        shutil.rmtree(folder)
+
+
+def _probed(target: Target, notice: Callable[[str], None]) -> SimulatorSpec:
+    """The simulator to use: one that restores exactly. Stochastic environments are refused."""
+    suite, spec, rng = registry.suite(target.spec.suite), target.spec, np.random.default_rng(0)
+    try:
+        report = suite.restore_report(spec, target.horizon, rng)
+        if not report.exact:
+            notice(f"restoring is inexact ({report.difference}), so states are replayed from reset, which is slower")
+            spec = spec.replayed()
+            if not suite.has_names:  # what is the user's may have more to be said about it
+                report = suite.restore_report(spec, target.horizon, rng)
     except StochasticError as error:
         raise StochasticError(f"{target.id}: {error}") from None
-    if report.exact:
-        return spec
-    on_message(
-        f"{target.id}: restoring is inexact ({report.difference}), so states are replayed from reset, which is slower"
-    )
-    return spec.replayed()
+    for text in report.notices:
+        notice(text)
+    return spec
 
 
 def _stored_table(
@@ -131,6 +187,8 @@ def _stored_table(
     digest: str,
     on_message: Callable[[str], None],
     on_verify: Callable[[str], None],
+    *,
+    may_reuse: bool,
 ) -> tuple[Path, TabularMDP, float]:
     """Where the table is, the table, and the seconds that verifying it took."""
     suffix = ("-noscreens" if options.ignore_screens else "") + ("" if options.rule == "paper" else f"-{options.rule}")
@@ -144,7 +202,7 @@ def _stored_table(
         "ignore_screens": options.ignore_screens,
         "code": version_name("table", explore.BEHAVIOUR, consolidate.BEHAVIOUR),
     }
-    stored = _matching(path, inputs, verified=options.verify_episodes > 0)
+    stored = _matching(path, inputs, verified=options.verify_episodes > 0) if may_reuse else None
     if stored is not None:
         return path, stored, 0.0
     on_message(f"{target.id}: merging {search.num_states_within(target.horizon):,} states")
@@ -175,7 +233,9 @@ def _stored_table(
             on_progress=lambda line: on_verify(f"{target.id}: verifying, {line}"),
         )
         if report.difference is not None:
-            raise UnverifiedError(f"{target.id}: not stored because the table is not exact: {report.difference}")
+            raise UnverifiedError(
+                f"{target.id}: not stored because the table is not exact: {report.difference}. {_ADVICE}"
+            )
         verification, verify_seconds = report.as_json(), report.seconds
         del verification["seconds"]  # the same build gives the same bytes
     degenerate = None if returns is None else returns[0] == returns[1]
@@ -223,5 +283,10 @@ def _require_space(folder: Path) -> None:
         )
 
 
+_ADVICE = (
+    "If the environment changed meanwhile, add --rebuild. If this stays, it is not deterministic after its reset, or "
+    "its get_state() leaves something out: see docs/own-environment.md"
+)
+_MOST_CHECKED = 5_000_000  # pairs of a search in the catalogue, whose environments do not change by themselves
 _LEAST_SPACE = 100 * 2**20
 _RECORDED = {"id", "num_states_raw", "degenerate", "returns", "verification"}  # what every table says that is built

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.build.engine import LocalEngine
+from efhorizon.build.engine import Engine
 from efhorizon.build.keys import KeyIndex
 from efhorizon.build.player import Digests, Expanded, Met, Player
 from efhorizon.build.table_screens import TableScreens
@@ -31,7 +31,7 @@ class TooManyStatesError(Exception):
 class RawStates:
     """Raw states by number: rewards [N, A], successors [N, A], screens [N], and how each was first met."""
 
-    def __init__(self, engine: LocalEngine[Player], num_actions: int, screens: TableScreens) -> None:
+    def __init__(self, engine: Engine[Player], num_actions: int, screens: TableScreens) -> None:
         self._engine, self._num_actions, self._screens = engine, num_actions, screens
         self._keys = KeyIndex()
         self._snapshots: dict[int, bytes] = {}  # of states that were not yet expanded

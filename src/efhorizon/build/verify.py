@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.build.difference import Difference
-from efhorizon.build.engine import LocalEngine
+from efhorizon.build.engine import Engine, engine
 from efhorizon.build.episodes import episode_difference, episodes_through_pairs, mixed_episodes, scope_of
 from efhorizon.build.every_pair import compare_every_pair
 from efhorizon.build.from_reset import walk_from_reset
@@ -139,8 +139,12 @@ class _Verifier:
         self._scope, self._screens = scope_of(mdp), TableScreens(mdp)
         self._make_player = partial(Player, make_simulator, mdp.num_actions, self._screens.shape)
         self._num_workers = max(1, min(num_workers, self._scope.num_pairs // _PAIRS_A_WORKER))
-        self._engine = LocalEngine(self._make_player, self._num_workers)  # never restores anything
+        self._in_process = getattr(make_simulator, "in_process", False)
+        self._engine = self._new_engine()  # never restores anything
         self._replayed: NDArray[np.bool_] = np.zeros(mdp.transitions.shape, bool)
+
+    def _new_engine(self) -> Engine[Player]:
+        return engine(self._make_player, self._num_workers, in_process=self._in_process)
 
     def close(self) -> None:
         self._engine.close()
@@ -181,7 +185,7 @@ class _Verifier:
         return self._with_drawn_pairs(report, SAMPLE)
 
     def _with_every_pair(self, report: VerificationReport, *, bounded: bool) -> VerificationReport:
-        restoring = LocalEngine(self._make_player, self._num_workers)
+        restoring = self._new_engine()
         try:
             environment = RawStates(restoring, self._mdp.num_actions, self._screens)
             comparison = compare_every_pair(

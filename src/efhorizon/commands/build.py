@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from efhorizon.commands import _arguments, _exit, _types
+from efhorizon.commands import _arguments, _environments, _exit, _types
 from efhorizon.commands._exit import UsageError
 
 if TYPE_CHECKING:
@@ -24,20 +23,32 @@ again.
 """
 EXAMPLE = """\
 efhorizon build pong_20_fs30 --max-minutes 30
-  efhorizon build --env FrozenLake-v1 --env-arg is_slippery=false"""
+  efhorizon build FrozenLake-v1 --env-arg is_slippery=False
+  efhorizon build my_env.py:MyEnv --horizon 50 --seed 0,1,2"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    name = parser.add_argument("name", nargs="?", metavar="NAME", help="a name from `efhorizon list`")
+    name = parser.add_argument(
+        "name",
+        nargs="?",
+        metavar="NAME",
+        help="a name from `efhorizon list`, or an environment: a Gymnasium id, module:Id, module:Class or "
+        "file.py:Class, where a function that makes the environment will do for a class",
+    )
     _arguments.completed(name, _arguments.environment_names)
-    parser.add_argument("--env", metavar="ID", help="instead of NAME: any deterministic Gymnasium environment")
+    _environments.add_environment(parser, "instead of NAME: an environment, not a name from `efhorizon list`")
     parser.add_argument(
-        "--env-arg",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        type=_env_argument,
-        help="with --env: an argument of the environment; the value is read as JSON (may be repeated)",
+        "--seed",
+        type=_environments.seeds,
+        action="extend",
+        metavar="N",
+        help="the seed of the reset, for an environment with a random start; several, as in 0,1,2, build a table each "
+        "(default: 0)",
+    )
+    parser.add_argument(
+        "--fixed-noise",
+        action="store_true",
+        help="build an environment with chance, with the random numbers of one seed: they are then part of its states",
     )
     _arguments.add_horizon(parser, "that of the name or id")
     parser.add_argument(
@@ -87,6 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="episodes to verify the table with, besides its pairs; 0 skips all verification (default: 20)",
     )
     _arguments.add_pairs(parser)
+    parser.add_argument(
+        "--rebuild", action="store_true", help="search again from the start, even if there is a stored search"
+    )
     _arguments.add_json(parser)
 
 
@@ -101,36 +115,55 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.io.machine import num_cores
     from efhorizon.render.terminal.building import build_result
 
-    result = _built(
-        _target(options),
-        Options(
-            out=options.out,
-            num_workers=options.workers or num_cores(),
-            rule=options.merge,
-            ignore_screens=options.ignore_screens,
-            budget=Budget(options.max_states, options.max_minutes, options.max_memory),
-            if_stopped=options.if_stopped,
-            verify_episodes=options.episodes,
-            verify_pairs=options.pairs,
-        ),
+    build_options = Options(
+        out=options.out,
+        num_workers=options.workers or num_cores(),
+        rule=options.merge,
+        ignore_screens=options.ignore_screens,
+        budget=Budget(options.max_states, options.max_minutes, options.max_memory),
+        if_stopped=options.if_stopped,
+        verify_episodes=options.episodes,
+        verify_pairs=options.pairs,
+        rebuild=options.rebuild,
     )
+    results = []
+    for target in _targets(options):
+        results.append(_built(target, build_options))
+        if not options.json:
+            _terminal.show(build_result(results[-1]))
     if options.json:
-        _terminal.print_json(_content(result))
-    else:
-        _terminal.show(build_result(result))
-    return _exit.DONE if result.outcome.stopped_by is None else _exit.BUDGET
+        contents = [_content(result) for result in results]
+        _terminal.print_json(contents[0] if len(contents) == 1 else contents)
+    return _exit.DONE if all(result.outcome.stopped_by is None for result in results) else _exit.BUDGET
 
 
-def _target(options: argparse.Namespace) -> Target:
+def _targets(options: argparse.Namespace) -> list[Target]:
+    """One table for each seed."""
+    from efhorizon import catalog
     from efhorizon.build.target import catalogue_target, gymnasium_target
+    from efhorizon.suites.environment_source import is_environment_name
 
     if (options.name is None) == (options.env is None):
         raise UsageError("give either a NAME or --env ID (for help: efhorizon build --help)")
-    if options.name is None:
-        return gymnasium_target(options.env, dict(options.env_arg), options.horizon)
-    if options.env_arg:
-        raise UsageError("--env-arg goes with --env")
-    return catalogue_target(options.name, options.horizon)
+    name = options.env
+    if name is None and catalog.find(options.name) is None and is_environment_name(options.name):
+        name = options.name
+    if name is None:
+        for given in ("env_arg", "wrapper", "seed", "fixed_noise"):
+            if getattr(options, given):
+                raise UsageError(f"--{given.replace('_', '-')} goes with --env: {options.name} has none")
+        return [catalogue_target(options.name, options.horizon)]
+    return [
+        gymnasium_target(
+            name,
+            dict(options.env_arg),
+            options.horizon,
+            wrappers=options.wrapper,
+            seed=seed,
+            fixed_noise=options.fixed_noise,
+        )
+        for seed in dict.fromkeys(options.seed or [0])
+    ]
 
 
 def _built(target: Target, options: Options) -> BuildResult:
@@ -157,7 +190,17 @@ def _built(target: Target, options: Options) -> BuildResult:
             if not _terminal.is_live():
                 _terminal.say(message)
 
-        return build(target, options, on_progress=on_progress, on_message=on_message, on_verify=on_line)
+        def on_notice(notice: str) -> None:
+            _terminal.say(notice, style="yellow")
+
+        return build(
+            target,
+            options,
+            on_progress=on_progress,
+            on_message=on_message,
+            on_notice=on_notice,
+            on_verify=on_line,
+        )
 
 
 def _content(result: BuildResult) -> dict[str, Any]:
@@ -181,14 +224,5 @@ def _content(result: BuildResult) -> dict[str, Any]:
         "verified": bool(mdp.metadata["verification"]) if mdp else None,
         "verification": mdp.metadata["verification"] if mdp else None,
         "fingerprint": mdp.fingerprint() if mdp else None,
+        "notices": list(result.notices),
     }
-
-
-def _env_argument(text: str) -> tuple[str, Any]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE; write it as is_slippery=false")
-    try:
-        return key, json.loads(value)
-    except ValueError:
-        return key, value  # a plain word is a string

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from efhorizon.commands import _arguments, _exit, _types
+from efhorizon.commands import _arguments, _environments, _exit, _types
+from efhorizon.commands._exit import UsageError
+
+if TYPE_CHECKING:
+    from efhorizon.mdp import TabularMDP
+    from efhorizon.suites.specification import SimulatorSpec
 
 HELP = "replay a table against a fresh environment"
 DESCRIPTION = """\
@@ -29,13 +35,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     name = parser.add_argument("--id", metavar="NAME", help="the environment, where the file does not name it")
     _arguments.completed(name, _arguments.environment_names)
+    _environments.add_environment(
+        parser, "the environment, where the file names a module: that is imported only if you name it yourself"
+    )
     _arguments.add_seed(parser, "the episodes and of the pairs that are drawn")
     _arguments.add_workers(parser)
     _arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from efhorizon.build.target import table_spec
     from efhorizon.build.verify import verify
     from efhorizon.commands import _terminal
     from efhorizon.errors import StoreError
@@ -48,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     if path.is_dir() and (damage := store.damage(path)):
         raise StoreError(damage)
     mdp = load(path)
+    spec = _spec(options, mdp)
     name = mdp.metadata.get("id", options.id)
     lines = _terminal.SlowLines()
     with _terminal.waiting(f"replaying {options.episodes} episodes") as change:
@@ -58,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
         report = verify(
             mdp,
-            table_spec(mdp, options.id),
+            spec,
             num_episodes=options.episodes,
             num_pairs=options.pairs,
             seed=options.seed,
@@ -69,4 +78,22 @@ def run(options: argparse.Namespace) -> int:
         _terminal.print_json({"id": name, "path": str(path), **report.as_json()})
     else:
         _terminal.show(verification_report(name, report))
+    if not report.agrees:
+        _terminal.say(
+            "If the environment has changed since the table was built, build it again: efhorizon build --rebuild. If "
+            "not, it is not deterministic (docs/own-environment.md)."
+        )
     return _exit.DONE if report.agrees else _exit.ERROR
+
+
+def _spec(options: argparse.Namespace, mdp: TabularMDP) -> SimulatorSpec:
+    """The environment to compare with: as the user names it, or as the file does where that imports nothing."""
+    from efhorizon.build.target import given_spec, table_spec
+
+    if options.env is None:
+        if options.env_arg or options.wrapper:
+            raise UsageError("--env-arg and --wrapper go with --env")
+        return table_spec(mdp, options.id)
+    if options.id is not None:
+        raise UsageError("give either --id NAME or --env ENV")
+    return given_spec(mdp, options.env, dict(options.env_arg), options.wrapper)

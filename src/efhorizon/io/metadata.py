@@ -60,6 +60,8 @@ class _Provenance(Struct, frozen=True):
     packages: dict[str, str | None] | None = None
     code: _Name | None = None
     rom_md5: _Name | None = None
+    source: dict[str, str] | None = None  # of an environment that the user wrote: a digest for each file
+    start: _Name | None = None
 
 
 class _Inputs(Struct, frozen=True):
@@ -82,6 +84,8 @@ class _Metadata(Struct, frozen=True):
     difficulty: _Name | None = None
     level: int | None = None
     catalogue_name: _Name | None = None
+    seed: _Count | None = None  # of an environment's reset; None: 0
+    fixed_noise: bool | None = None
     screen_format: _Name = "rgb"
     efhorizon: _Name | None = None
     provenance: _Provenance | None = None

@@ -94,6 +94,7 @@ class RestoreReport:
     exact: bool
     actions: tuple[int, ...] = ()  # from reset to the difference
     difference: str = ""  # what differed after the last of these actions
+    notices: tuple[str, ...] = ()  # what the user should know about the environment, one line each
 
     @property
     def step(self) -> int:

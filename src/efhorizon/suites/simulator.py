@@ -70,7 +70,11 @@ class SimulatorError(EfhorizonError):
 
 
 class StochasticError(SimulatorError):
-    """The same action in the same state gave different results."""
+    """The same action in the same state gave different results: what was found, and what can be done about it."""
+
+    def __init__(self, found: str, advice: str = "") -> None:
+        super().__init__(f"{found}; {advice}" if advice else found)
+        self.found = found
 
 
 class MissingExtraError(SimulatorError):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from efhorizon.errors import InvalidTableError
 from efhorizon.suites.entry import Entry
-from efhorizon.suites.replay import RestoreReport, restore_is_exact
+from efhorizon.suites.replay import ReplaySimulator, RestoreReport, restore_is_exact
 from efhorizon.suites.simulator import Screen, Simulator, SimulatorError
 
 Observation = NDArray[np.uint8]  # [D], or [H, W, C]
@@ -87,6 +87,10 @@ class Suite:
 
     def simulator(self, **arguments: Any) -> Simulator:
         raise SimulatorError(f"unknown suite {self.name!r}: is the package that adds it installed?")
+
+    def replaying_simulator(self, **arguments: Any) -> Simulator:
+        """A simulator that reaches states by replaying actions from reset, where restoring is inexact."""
+        return ReplaySimulator(self.simulator(**arguments))
 
     def behaviour_of(self, arguments: Mapping[str, Any]) -> int:
         """The version of one environment's results, where a change concerned only some of the suite's."""

@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import gymnasium
+import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from efhorizon import catalog
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry
-from efhorizon.suites.simulator import Simulator, SimulatorError
-from efhorizon.suites.specification import spec_of
+from efhorizon.suites.environment_source import (
+    EnvironmentSource,
+    environment_source,
+    is_environment_name,
+    time_limit,
+)
+from efhorizon.suites.gymnasium import GymnasiumSimulator
+from efhorizon.suites.simulator import Simulator, SimulatorError, StochasticError
+from efhorizon.suites.specification import gymnasium_spec, spec_of
 
 SEED = 0  # environments with a random start state are taken at this seed
 
@@ -82,9 +90,9 @@ class GymnasiumEnvironment:
     what any other wrapper keeps.
     """
 
-    def __init__(self, env: gymnasium.Env[Any, Any], horizon: int | None = None) -> None:
+    def __init__(self, env: gymnasium.Env[Any, Any], horizon: int | None = None, name: str | None = None) -> None:
         space = env.action_space
-        self.id = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+        self.id = name or (env.spec.id if env.spec is not None else type(env.unwrapped).__name__)
         if not isinstance(space, gymnasium.spaces.Discrete):
             raise SimulatorError(f"{self.id}: the action space must be Discrete, got {space}")
         self.horizon = _horizon(env, horizon)
@@ -133,6 +141,7 @@ def live_environment(
     if horizon is not None and horizon < 1:
         raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
     if isinstance(environment, gymnasium.Env):
+        _check_chance(environment_source(environment))
         return GymnasiumEnvironment(environment, horizon)
     if not isinstance(environment, str):
         if horizon is None:
@@ -142,14 +151,43 @@ def live_environment(
     if entry is not None:
         entry = entry.with_horizon(entry.horizon if horizon is None else horizon)
         return SnapshotEnvironment(entry.name, spec_of(entry)(), entry.horizon)
+    return _named_environment(environment, horizon)
+
+
+def _named_environment(name: str, horizon: int | None) -> LiveEnvironment:
+    """An environment that Gymnasium can make; see `environment_source` for its name."""
+    if not is_environment_name(name):
+        raise SimulatorError(f"{name}: neither in the catalogue nor a Gymnasium environment, nor file.py:Class")
+    source = environment_source(name)
+    limit = time_limit(source) if horizon is None else horizon
+    if limit is None:
+        raise SimulatorError(f"{name}: it has no time limit; say how long an episode is: give one with --horizon 50")
+    env = source.made()
+    _require_discrete(env, name)
+    _check_chance(source)
+    return GymnasiumEnvironment(env, limit, name=source.name)
+
+
+def _check_chance(source: EnvironmentSource) -> None:
+    """Refuse an environment with chance: every rollout would meet the same one, the first that a seed gives."""
+    simulator = gymnasium_spec(source)()
+    assert isinstance(simulator, GymnasiumSimulator)
     try:
-        env = gymnasium.make(environment, disable_env_checker=True)
-    except Exception as error:  # an unknown id, a missing package: one line for the user in each case
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise SimulatorError(
-            f"{environment}: neither in the catalogue nor a Gymnasium environment ({reason})"
-        ) from None
-    return GymnasiumEnvironment(env, horizon)
+        found = simulator.chance(np.random.default_rng(0))
+    finally:
+        simulator.close()
+    if found:
+        raise StochasticError(
+            f"{source.name}: {found}",
+            "GORP needs a deterministic environment, so build a table without the chance (efhorizon build "
+            f"{source.name} --env-arg is_slippery=False, say) or with that of one seed (--fixed-noise), "
+            "and run GORP on the table",
+        )
+
+
+def _require_discrete(env: gymnasium.Env[Any, Any], name: str) -> None:
+    if not isinstance(env.action_space, gymnasium.spaces.Discrete):
+        raise SimulatorError(f"{name}: the action space must be Discrete, got {env.action_space}")
 
 
 def _unlisted_entry(name: str) -> Entry | None:
