@@ -14,6 +14,7 @@ import numpy as np
 from efhorizon._version import __version__
 from efhorizon.build import consolidate, explore
 from efhorizon.build.consolidate import Rule
+from efhorizon.build.drawn_states import with_pictures
 from efhorizon.build.explore import Budget, Outcome, Progress, opened_search
 from efhorizon.build.search import Search
 from efhorizon.build.table import table, unfinished_table
@@ -79,6 +80,7 @@ def build(
     spec = _probed(target, on_message)
     simulator = spec()
     provenance = simulator_provenance(spec, simulator)
+    told = registry.suite(spec.suite).told_by(simulator)
     digest = provenance_digest(provenance)
     folder = options.out / "searches" / f"{target.search_name}-{digest}"
     if not folder.exists():
@@ -101,6 +103,7 @@ def build(
                 seconds = time.monotonic() - started
                 return BuildResult(target.id, None, None, outcome, target.horizon, complete, seconds)
             target = kept
+        target = replace(target, metadata={**target.metadata, **told})
         path, mdp, verify_seconds = _stored_table(search, target, spec, options, digest, on_message, on_verify)
     finally:
         search.close()
@@ -180,7 +183,7 @@ def _stored_table(
         del verification["seconds"]  # the same build gives the same bytes
     degenerate = None if returns is None else returns[0] == returns[1]
     mdp = mdp.with_metadata(degenerate=degenerate, returns=returns, verification=verification)
-    save(mdp, path)
+    save(with_pictures(mdp, spec, on_message), path)
     return path, load(path), verify_seconds
 
 

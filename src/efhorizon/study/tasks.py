@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import convert
 from numpy.typing import ArrayLike, NDArray
 
-from efhorizon.agents.deep.observations import UntrainableTableError
+from efhorizon.agents.deep.observations import UntrainableTableError, network_on, observation_digest
 from efhorizon.agents.deep.pretrained import Start
 from efhorizon.agents.deep.protocol import PAPER_STEPS, Protocol
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
@@ -25,7 +25,6 @@ from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy, InvalidPolicyError
 from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.study import sweep
-from efhorizon.study.rates import network_of
 from efhorizon.study.records import PlannedRuns, RunKey, RunProtocol
 from efhorizon.study.sweep import Settings
 from efhorizon.study.variants import PolicyFile, explorer
@@ -40,6 +39,7 @@ _LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row sti
     "sb3": "efhorizon.agents.deep.sb3",
     "gorp": "efhorizon.agents.tabular.gorp",
 }
+OBSERVATION = "observation"  # of the hyperparameters of PPO and DQN on a table that is not of the catalogue: a digest
 EXPLORATION_NETWORK = "exploration_network"  # of GORP's hyperparameters on a variant: a digest of parameters
 
 
@@ -102,7 +102,7 @@ class RunTask:
     def on(self, mdp: TabularMDP) -> RunTask:
         """The task with this table, which is loaded already."""
         _check_complete(mdp)
-        return dataclasses.replace(self, table=mdp)
+        return dataclasses.replace(self, table=mdp, network=network_on(mdp))  # only a table knows its observations
 
     def protocol(self) -> Protocol:
         window = sweep.TRAINING_WINDOW if self.algorithm == "ppo" else None
@@ -110,6 +110,9 @@ class RunTask:
 
     def hyperparameters(self) -> Settings:
         set_here = dict(self.changes) if self.algorithm == "gorp" else dataclasses.asdict(self.settings())
+        seen = None if self.algorithm == "gorp" else _observation_digest(self.mdp)
+        if seen is not None:
+            set_here[OBSERVATION] = seen
         if self.policy is not None:
             return set_here | {EXPLORATION_NETWORK if self.algorithm == "gorp" else "initial": self.policy.network}
         return set_here | self.start.digests
@@ -200,7 +203,7 @@ def tasks(
         for task in tasks_on(
             mdp,
             str(mdp.metadata.get("id")),
-            network_of(mdp.metadata),
+            network_on(mdp),
             runs,
             backend=backend,
             start=_start(mdp, exploration_policy, initial),
@@ -248,6 +251,11 @@ def _check_complete(mdp: TabularMDP) -> None:
     if not mdp.is_complete:
         name = mdp.metadata.get("id")
         raise UntrainableTableError(f"{name}: the table is unfinished; training needs a complete one")
+
+
+@lru_cache(maxsize=4)
+def _observation_digest(mdp: TabularMDP) -> str | None:
+    return observation_digest(mdp)
 
 
 @lru_cache(maxsize=4)  # one table has several settings and seeds; more entries would keep old tables in memory

@@ -21,11 +21,15 @@ from typing import Any
 import gymnasium
 import numpy as np
 
+from efhorizon.suites.environment_names import action_names_of
+from efhorizon.suites.observation_layout import METADATA, layout_as_json, layout_of_space, screen_of, stored_layout
+from efhorizon.suites.observation_reader import is_image
+from efhorizon.suites.rendering import RENDER_MODE, Drawing, Painter
 from efhorizon.suites.replay import RestoreReport
 from efhorizon.suites.simulator import Screen, Simulator, SimulatorError, StochasticError, Transition
-from efhorizon.suites.suite import Mark, Suite
+from efhorizon.suites.suite import ACTION_NAMES, Mark, NetworkKind, Suite
 
-BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+BEHAVIOUR = 2  # raise it when the same inputs give another result: see io/behaviour.py
 
 SEED = 0  # environments with a random start state are taken at this seed
 _PROBE_SEEDS = (1, 2, 3, 4)
@@ -42,9 +46,19 @@ class Gymnasium(Suite):
     mark = Mark("M0-4.8L4.8 0L0 4.8L-4.8 0Z", "gymnasium")
     screen_format = "observation"
     has_names = False
+    draws_when_built = True
 
     def simulator(self, **arguments: Any) -> Simulator:
         return gymnasium_simulator(**arguments)
+
+    def told_by(self, simulator: Any) -> Mapping[str, Any]:
+        """The layout of its observations, and the names of its actions where it tells them."""
+        names = simulator.action_names()
+        return {METADATA: layout_as_json(simulator.layout)} | ({} if names is None else {ACTION_NAMES: list(names)})
+
+    def network_of(self, metadata: Mapping[str, Any]) -> NetworkKind:
+        layout = stored_layout(metadata)
+        return "image" if layout is not None and is_image(layout) else "dense"
 
     def trusted_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of a file, which cannot name a module to import: ids with a colon must be given by the user."""
@@ -78,6 +92,11 @@ class GymnasiumSimulator:
         if not isinstance(space, gymnasium.spaces.Discrete):
             raise SimulatorError(f"{env_id}: the action space must be Discrete, got {space}")
         self._first_action, self._num_actions = int(space.start), int(space.n)
+        self.layout = layout_of_space(self._env.observation_space)
+        self._painter = Painter(
+            self._env.metadata.get("render_modes"),
+            lambda mode: type(self)(env_id, {**(arguments or {}), RENDER_MODE: mode}),
+        )
         self._path: list[int] = []
         self._observation: Any = None
         self._pristine: tuple[bytes, Any, Any] | None = (
@@ -123,20 +142,28 @@ class GymnasiumSimulator:
         return state[4 + len(_path_of(state)) :]
 
     def screen(self) -> Screen:
-        """The observation: an image as it is, anything else as its bytes in a row [1, n, 1]."""
-        if (
-            isinstance(self._observation, np.ndarray)
-            and self._observation.dtype == np.uint8
-            and self._observation.ndim == 3
-        ):
-            return self._observation
-        return np.frombuffer(self._observation_bytes(), np.uint8).reshape(1, -1, 1)
+        """The observation: an image as it is, anything else as bytes in a row [1, n, 1]."""
+        return screen_of(self.layout, self._observation)
 
     def picture(self) -> Screen:
-        rendered: Any = self._env.render() if self._env.render_mode == "rgb_array" else None
-        return np.asarray(rendered, np.uint8) if isinstance(rendered, np.ndarray) else self.screen()
+        drawing = self.drawing()
+        if isinstance(drawing, str):
+            raise SimulatorError("the environment draws text, not pictures")
+        return drawing
+
+    def drawing(self) -> Drawing:
+        """What the environment renders: an image, or else a text."""
+        return self._painter.drawing(self.get_state())
+
+    def action_names(self) -> tuple[str, ...] | None:
+        return action_names_of(self._env, self._num_actions, self._first_action)
+
+    @property
+    def environment(self) -> gymnasium.Env[Any, Any]:
+        return self._env
 
     def close(self) -> None:
+        self._painter.close()
         self._env.close()
 
     def stochastic_pair(self, num_steps: int, rng: np.random.Generator) -> str | None:
@@ -164,18 +191,14 @@ class GymnasiumSimulator:
                 self.reset()
         return None
 
-    def _observation_bytes(self) -> bytes:
-        space = self._env.observation_space
-        if isinstance(space, gymnasium.spaces.Discrete):
-            return np.int64(self._observation).tobytes()  # the general way would take 8 bytes for every possible value
-        return np.ascontiguousarray(gymnasium.spaces.flatten(space, self._observation)).tobytes()
-
     def _reseed(self, seed: int) -> None:
         self._env.unwrapped.np_random = np.random.Generator(np.random.PCG64(seed))
         random.seed(seed)
         np.random.seed(seed)
 
     def _measure_copy(self) -> None:
+        if self._env.render_mode is not None:
+            return  # what has drawn can perhaps not be copied
         started = time.perf_counter()
         try:
             copy.deepcopy(self._env)
