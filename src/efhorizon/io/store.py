@@ -3,7 +3,7 @@
     transitions int32 [S, A]    reward_codes uint [S, A]    reward_values float64 [R]
     screens uint8 [N, H, W, C]  screen_mapping int32 [S]                          (where there are screens)
                                 screen_mapping int32 [S, K], base_states int32 [S]    (with frame stacks)
-    pictures uint8 [P, H, W, C] picture_mapping int32 [S]                         (where the environment draws its states)
+    pictures uint8 [P, H, W, C] picture_mapping int32 [S]                         (where the environment draws)
     state_bytes uint8 [B]       state_offsets int64 [S + 1]                       (where there are raw states)
     unexplored bool [S]                                                           (where the search was not finished)
 

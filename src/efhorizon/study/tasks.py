@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import convert
 from numpy.typing import ArrayLike, NDArray
 
+from efhorizon import catalog
 from efhorizon.agents.deep.observations import UntrainableTableError, network_on, observation_digest
 from efhorizon.agents.deep.pretrained import Start
 from efhorizon.agents.deep.protocol import PAPER_STEPS, Protocol
@@ -20,7 +21,7 @@ from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 from efhorizon.agents.tabular.gorp_search import BUDGET
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
-from efhorizon.io.tables import load
+from efhorizon.io.tables import opened_table
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy, InvalidPolicyError
 from efhorizon.planning.policies import exploration_policy as checked_policy
@@ -85,6 +86,7 @@ class RunTask:
     max_steps: int
     start: Start = field(default_factory=Start)
     policy: PolicyFile | None = None  # of a variant: PPO starts from its network, GORP explores with it
+    horizon: int | None = None  # in place of the one that the table's file says
 
     @property
     def title(self) -> str:
@@ -97,7 +99,7 @@ class RunTask:
 
     def loaded(self) -> RunTask:
         """The task with its table in memory."""
-        return self.on(load(self.table)) if isinstance(self.table, Path) else self
+        return self.on(opened_table(self.table, horizon=self.horizon)) if isinstance(self.table, Path) else self
 
     def on(self, mdp: TabularMDP) -> RunTask:
         """The task with this table, which is loaded already."""
@@ -182,6 +184,16 @@ def check_start(algorithm: str, *, has_policy: bool, has_parameters: bool) -> No
         raise UnsuitableStartError("GORP has no network: give it an exploration policy instead of initial parameters")
 
 
+def check_listed(mdps: Sequence[TabularMDP]) -> None:
+    """Refuse tables whose live environment is not in the catalogue."""
+    for mdp in mdps:
+        if catalog.find(str(mdp.metadata.get("catalogue_name") or mdp.metadata.get("id"))) is None:
+            raise UntrainableTableError(
+                f"{mdp.metadata.get('id')}: Stable-Baselines3 plays environments of the catalogue only (efhorizon "
+                "list); leave out --backend sb3 to train on the table"
+            )
+
+
 def tasks(
     mdps: Sequence[TabularMDP],
     algorithm: sweep.Algorithm,
@@ -196,6 +208,8 @@ def tasks(
     """The grid. `exploration_policy` (DQN, GORP) is an array [S, A] or [T, S, A], `initial` (PPO, DQN) the state
     dictionary of a Stable-Baselines3 policy."""
     check_start(algorithm, has_policy=exploration_policy is not None, has_parameters=initial is not None)
+    if backend == "sb3":
+        check_listed(mdps)
     runs = RunPlan(algorithm, settings, num_seeds, max_steps)
     return [
         task
@@ -220,6 +234,7 @@ def tasks_on(
     backend: str = "table",
     start: Start | None = None,
     policy: PolicyFile | None = None,
+    horizon: int | None = None,
 ) -> list[RunTask]:
     """One task per setting. GORP runs its 101 seeds at once, so each of its settings is one row, with its own budget.
     The name of a setting includes what its runs start from, so that no median is taken over unlike runs; a variant's
@@ -231,7 +246,18 @@ def tasks_on(
     seeds = tuple(range(runs.num_runs))
     return [
         RunTask(
-            name, table, network, algorithm, backend, setting + start.suffix, changes, seeds, max_steps, start, policy
+            name,
+            table,
+            network,
+            algorithm,
+            backend,
+            setting + start.suffix,
+            changes,
+            seeds,
+            max_steps,
+            start,
+            policy,
+            horizon,
         )
         for setting, changes in sweep.named_settings(algorithm, runs.settings).items()
     ]

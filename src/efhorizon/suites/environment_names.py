@@ -10,6 +10,7 @@ environments do not tell them, but its documentation does.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import numbers
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,10 +47,8 @@ def _told(env: Any) -> Iterator[Any]:
     while env is not None:
         own = {**_class_attributes(type(env)), **vars(env)}
         if callable(meanings := getattr(type(env), "get_action_meanings", None)):
-            try:
+            with contextlib.suppress(Exception):  # names are no reason to fail
                 yield meanings(env)
-            except Exception:  # names are no reason to fail
-                pass
         yield from (own[name] for name in _ATTRIBUTES if name in own)
         env = own.get("env")
 

@@ -56,8 +56,8 @@ class Numbers(Struct, frozen=True, tag="numbers", tag_field="kind", forbid_unkno
 class Choices(Struct, frozen=True, tag="choices", tag_field="kind", forbid_unknown_fields=True):
     """One of several values, or an array of such; `starts` are the first values."""
 
-    counts: list[Annotated[int, Meta(ge=1, lt=2**63)]]
-    starts: list[Annotated[int, Meta(ge=-(2**63), lt=2**63)]]
+    counts: list[Annotated[int, Meta(ge=1, le=2**63 - 1)]]
+    starts: list[Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]]
     shape: _Shape  # [] for a single value
 
     def __post_init__(self) -> None:

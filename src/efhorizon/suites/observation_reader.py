@@ -49,7 +49,6 @@ class ObservationReader:
     def __init__(self, layout: Layout, screens: NDArray[np.uint8]) -> None:
         """`screens` [U, H, W, C] are all that the table has."""
         self.is_image = is_image(layout)
-        self.notes: list[str] = []
         self._leaves = leaves(layout)
         if screens[0].size < max(1, self._leaves[-1].stop if self._leaves else 0):
             raise InvalidTableError(f"its screens of {screens[0].size} bytes are smaller than its observations")
@@ -88,9 +87,7 @@ class ObservationReader:
     def _one_hot(self, leaf: Leaf, stored: Stored, layout: Choices) -> Callable[[Stored], Columns]:
         known = _as_numbers(stored, layout.dtype)
         values = [
-            np.arange(count, dtype=layout.dtype)
-            if count <= MOST_CHOICES
-            else self._occurring(leaf, known[:, at], count)
+            np.arange(count, dtype=layout.dtype) if count <= MOST_CHOICES else _occurring(leaf, known[:, at])
             for at, count in enumerate(layout.counts)
         ]
 
@@ -101,16 +98,6 @@ class ObservationReader:
             return found
 
         return read
-
-    def _occurring(self, leaf: Leaf, known: NDArray[Any], count: int) -> NDArray[Any]:
-        values: NDArray[Any] = np.unique(known)
-        name = f"{leaf.name}: " if leaf.name else ""
-        if len(values) > MOST_VALUES:
-            raise InvalidTableError(
-                f"{name}{len(values):,} values occur, and a network takes at most {MOST_VALUES:,} as one-hot vectors"
-            )
-        self.notes.append(f"{name}of {count:,} values the {len(values):,} that occur are one-hot")
-        return values
 
     def _vocabulary(self, leaf: Leaf, stored: Stored) -> Callable[[Stored], Columns]:
         texts = np.unique(stored, axis=0)
@@ -124,6 +111,17 @@ class ObservationReader:
             return found
 
         return read
+
+
+def reading_notes(layout: Layout) -> list[str]:
+    """What people should know about how observations are read."""
+    found = []
+    for leaf in leaves(layout):
+        counts = leaf.layout.counts if isinstance(leaf.layout, Choices) else []
+        if max(counts, default=0) > MOST_CHOICES:
+            part = f"{leaf.name} of an observation" if leaf.name else "an observation"
+            found.append(f"{part} has {max(counts):,} possible values; agents see those that occur as one-hot vectors")
+    return found
 
 
 def is_image(layout: Layout) -> bool:
@@ -147,6 +145,16 @@ def image_for_network(screen: Screen) -> Screen:
     blocks = image[: rows * block, : columns * block].reshape(rows, block, columns, block, channels)
     shrunk: Screen = np.rint(blocks.mean(axis=(1, 3))).astype(np.uint8)
     return shrunk
+
+
+def _occurring(leaf: Leaf, known: NDArray[Any]) -> NDArray[Any]:
+    values: NDArray[Any] = np.unique(known)
+    if len(values) > MOST_VALUES:
+        raise InvalidTableError(
+            f"{leaf.name or 'the observation'}: {len(values):,} values occur, and a network takes at most "
+            f"{MOST_VALUES:,} as one-hot vectors"
+        )
+    return values
 
 
 def _numbers(stored: Stored, layout: Numbers) -> Callable[[Stored], Columns]:

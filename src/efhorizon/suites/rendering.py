@@ -7,6 +7,7 @@ drawn by another environment of the same kind, made for it (`Painter`); the one 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -52,6 +53,7 @@ class Painter:
         """An image [H, W, 3 or 1], or a text; the error says why there is neither."""
         while self._untried:
             try:
+                _without_window()
                 with contextlib.redirect_stdout(sys.stderr):  # stdout is for the command's own result
                     if self._twin is None:
                         self._twin = self._make(self._untried[0])
@@ -74,6 +76,13 @@ def plain_text(text: str) -> str:
     marked = _MARKED.sub(lambda found: f"[{_COLOUR.sub('', found[1])}]", text)
     lines = _ESCAPE.sub("", marked).expandtabs().splitlines()
     return "\n".join("".join(c for c in line if c.isprintable()).rstrip() for line in lines).strip("\n")
+
+
+def _without_window() -> None:
+    """Where there is no screen, let pygame do without one: it would complain on stderr, or fail."""
+    if sys.platform.startswith("linux") and not {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys():
+        os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+        os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 
 
 def _checked(rendered: Any) -> Drawing:

@@ -33,7 +33,7 @@ from efhorizon.planning.optimal import optimal_plan
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.observation_layout import Layout, Numbers, stored_layout
-from efhorizon.suites.observation_reader import MOST_VALUES, ObservationReader, is_image
+from efhorizon.suites.observation_reader import MOST_VALUES, ObservationReader, is_image, reading_notes
 from efhorizon.suites.suite import NetworkKind
 
 STATE_NUMBER = "state number"  # what is observed where a table has no observations
@@ -82,7 +82,6 @@ class ObservedTable:
     seen: FlatColumns | ImageStacks
     optimal_units: int
     bootstraps_at_horizon: bool  # whether the horizon cuts an episode short; else it ends it: see docs/training.md
-    notes: tuple[str, ...] = ()  # what people should know about the observations
 
     @property
     def num_actions(self) -> int:
@@ -104,12 +103,10 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
     entry = _entry(mdp)
     suite = registry.suite(mdp.metadata.get("suite") if entry is None else entry.suite)
     node_states, transitions, observation = np.arange(mdp.num_states), mdp.transitions, np.arange(mdp.num_states)
-    notes: tuple[str, ...] = ()
     if mdp.screens is None or mdp.screen_mapping is None:
         seen: FlatColumns | ImageStacks = _state_numbers(mdp)
-        notes = (NO_OBSERVATIONS,)
     elif entry is None:
-        seen, observation, notes = _laid_out(mdp, np.asarray(mdp.shown))
+        seen, observation = _laid_out(mdp, np.asarray(mdp.shown))
     else:
         node_states, transitions, observation, seen = _of_entry(mdp, entry)
     codes = mdp.reward_codes[node_states]
@@ -127,11 +124,7 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
         seen=seen,
         optimal_units=round(plan.optimal_return / float(units[1])),
         bootstraps_at_horizon=suite.bootstraps_at_horizon and not isinstance(seen, ImageStacks),
-        notes=notes,
     )
-
-
-NO_OBSERVATIONS = "the table has no observations, so agents see the number of the state, as a one-hot vector"
 
 
 def network_on(mdp: TabularMDP) -> NetworkKind:
@@ -142,6 +135,15 @@ def network_on(mdp: TabularMDP) -> NetworkKind:
     if entry is not None:
         return registry.suite(entry.suite).network(entry.game)
     return "image" if is_image(_layout(mdp)) else "dense"
+
+
+def observation_note(mdp: TabularMDP) -> str | None:
+    """What people should know about what agents see on a table, in one sentence; None where that is plain."""
+    if mdp.screens is None:
+        return "The table has no observations: agents see the number of the state, as a one-hot vector."
+    notes = [] if _entry(mdp) is not None else reading_notes(_layout(mdp))
+    text = "; ".join(notes)
+    return f"{text[0].upper()}{text[1:]}." if text else None
 
 
 def observation_digest(mdp: TabularMDP) -> str | None:
@@ -162,7 +164,8 @@ def _of_entry(
     mdp: TabularMDP, entry: Entry
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], FlatColumns | ImageStacks]:
     """A table of the catalogue: the state of each node, where actions lead, what is observed, and what is seen."""
-    assert mdp.screens is not None and mdp.screen_mapping is not None
+    assert mdp.screens is not None
+    assert mdp.screen_mapping is not None
     suite = registry.suite(entry.suite)
     is_flat = suite.network(entry.game) == "dense"
     if is_flat and suite.frame_stack > 1:
@@ -185,10 +188,8 @@ def _of_entry(
     return node_states, transitions, observation, seen
 
 
-def _laid_out(
-    mdp: TabularMDP, shown: NDArray[np.int32]
-) -> tuple[FlatColumns | ImageStacks, NDArray[np.int64], tuple[str, ...]]:
-    """Any other table: what is seen of its screens, which of it each state shows [S], and what to know about that."""
+def _laid_out(mdp: TabularMDP, shown: NDArray[np.int32]) -> tuple[FlatColumns | ImageStacks, NDArray[np.int64]]:
+    """Any other table: what is seen of its screens, and which of it each state shows [S]."""
     assert mdp.screens is not None
     used, observation = np.unique(shown, return_inverse=True)
     screens = np.stack([np.asarray(mdp.screens[int(screen)], np.uint8) for screen in used])
@@ -199,8 +200,8 @@ def _laid_out(
         raise UntrainableTableError(f"{mdp.metadata.get('id')}: {error}") from None
     if read.is_image:
         images = found.astype(np.uint8, copy=False)
-        return ImageStacks(images, np.arange(len(images), dtype=np.int32)[:, None]), observation, tuple(read.notes)
-    return merged_columns(found), observation, tuple(read.notes)
+        return ImageStacks(images, np.arange(len(images), dtype=np.int32)[:, None]), observation
+    return merged_columns(found), observation
 
 
 def _state_numbers(mdp: TabularMDP) -> FlatColumns:
