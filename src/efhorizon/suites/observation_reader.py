@@ -86,10 +86,7 @@ class ObservationReader:
 
     def _one_hot(self, leaf: Leaf, stored: Stored, layout: Choices) -> Callable[[Stored], Columns]:
         known = _as_numbers(stored, layout.dtype)
-        values = [
-            np.arange(count, dtype=layout.dtype) if count <= MOST_CHOICES else _occurring(leaf, known[:, at])
-            for at, count in enumerate(layout.counts)
-        ]
+        values = [_values(leaf, known[:, at], count) for at, count in enumerate(layout.counts)]
 
         def read(rows: Stored) -> Columns:
             given = _as_numbers(rows, layout.dtype)
@@ -147,7 +144,10 @@ def image_for_network(screen: Screen) -> Screen:
     return shrunk
 
 
-def _occurring(leaf: Leaf, known: NDArray[Any]) -> NDArray[Any]:
+def _values(leaf: Leaf, known: NDArray[Any], count: int) -> NDArray[Any]:
+    """The values that have a column: all where they are few and nothing else occurs; otherwise those that occur."""
+    if count <= MOST_CHOICES and int(known.max(initial=0)) < count:
+        return np.arange(count, dtype=known.dtype)
     values: NDArray[Any] = np.unique(known)
     if len(values) > MOST_VALUES:
         raise InvalidTableError(
