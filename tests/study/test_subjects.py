@@ -58,7 +58,9 @@ def test_what_a_name_stands_for(folder: Path) -> None:
     with pytest.raises(UnknownNameError, match="closest"):
         subject("freeway_10_fs31")
     with pytest.raises(EfhorizonError, match="nowhere"):
-        subject("nowhere:Env-v0", horizon=5)
+        subject("nowhere:Env-v0")
+    with pytest.raises(UnknownNameError, match="closest"):
+        subject("freeway_10_fs31", horizon=5)
     assert environment_names(["tables/own-T6", "freeway_10_fs30", "tables/own-T6"]) == (
         "tables/own-T6",
         "freeway_10_fs30",

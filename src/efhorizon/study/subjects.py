@@ -55,11 +55,19 @@ def subject(name: str, tables: Path = TABLES, horizon: int | None = None) -> Sub
     if path is not None:
         return _stored(path, horizon)
     try:
-        return gymnasium_target(name, horizon=horizon)
+        target = gymnasium_target(name, horizon=horizon)
     except SimulatorError:
-        if ":" in name or "/" in name or name in gymnasium.registry:  # an environment, but something is wrong with it
+        if _is_environment(name):  # but something is wrong with it
             raise
         raise catalog.UnknownNameError(name) from None
+    if not _is_environment(name):
+        raise catalog.UnknownNameError(name)
+    return target
+
+
+def _is_environment(name: str) -> bool:
+    """Whether a name is that of an environment: a registered id, or one that says where the environment is."""
+    return ":" in name or "/" in name or name in gymnasium.registry
 
 
 def is_table(name: str, tables: Path = TABLES) -> bool:
