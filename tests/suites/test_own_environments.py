@@ -105,6 +105,7 @@ def test_text_images_and_nothing(tmp_path: Path) -> None:
         picture(texts, 0)
     pictures = built("Pictures", tmp_path)
     assert pictures.pictures is None
+    assert observation_value(pictures, 0) == "<40 x 40 x 3 values>"
     assert np.array_equal(picture(pictures, 0), pictures.screen(0))
     unseen = built("Unseen", tmp_path)
     with pytest.raises(InvalidTableError, match="no pictures: the environment draws no picture"):

@@ -93,6 +93,8 @@ class _Study:
         self.outcomes: list[StageOutcome] = []
 
     def build_all(self) -> None:
+        if not self._targets:
+            return  # all tables are there
         stopped: set[str] = set()  # searches that a budget ended: longer horizons need not be tried
         self._begin("build", [target.id for target in self._targets])
         for target in self._targets:

@@ -22,6 +22,7 @@ from efhorizon.suites.suite import PLAIN_FORMATS, Suite
 
 PICTURE_FORMAT, RGB, TEXT = "picture_format", "rgb", "text"  # how the pictures beside the screens are stored
 PICTURE_NOTE = "picture_note"  # why there are none
+_MOST_VALUE_BYTES = 4_096  # of an observation that is given number by number
 
 
 def picture(mdp: TabularMDP, state: int) -> Screen:
@@ -50,9 +51,15 @@ def text_drawing(mdp: TabularMDP, state: int) -> str | None:
 
 
 def observation_value(mdp: TabularMDP, state: int) -> Any:
-    """What is observed in one state, in plain types; None where the table does not say what its screens mean."""
+    """What is observed in one state, in plain types; None where the table does not say what its screens mean.
+
+    Of a large array, such as an image, only what `observation_text` says of it.
+    """
     layout = _layout(mdp)
-    return None if layout is None else value_of(layout, mdp.screen(state))
+    if layout is None:
+        return None
+    screen = mdp.screen(state)
+    return value_of(layout, screen) if screen.size <= _MOST_VALUE_BYTES else readable(layout, screen)
 
 
 def observation_text(mdp: TabularMDP, state: int) -> str | None:
@@ -114,7 +121,7 @@ def _live_drawing(mdp: TabularMDP, state: int) -> Drawing:
             _live[id(mdp)] = mdp, suite.simulator(**trusted)
         simulator = _live[id(mdp)][1]
         simulator.set_state(mdp.states[state])
-        if mdp.screens is not None and not np.array_equal(simulator.screen(), mdp.screen(state)):
+        if simulator.identity(simulator.get_state()) != simulator.identity(mdp.states[state]):
             raise InvalidTableError("the environment has changed since the table was built; build it again")
         drawing: Drawing = simulator.drawing()
     except EfhorizonError as error:
