@@ -66,6 +66,8 @@ class TabularMDP:
     screens: ScreenArray | None  # [N, H, W, C]
     screen_mapping: NDArray[np.int32] | None  # [S], indices into screens; [S, K] with frame stacks, oldest first
     base_states: NDArray[np.int32] | None  # [S], with frame stacks: the state of the table without them
+    pictures: ScreenArray | None  # [P, H, W, C], for people: what the environment drew, or texts [P, 1, n, 1]
+    picture_mapping: NDArray[np.int32] | None  # [S], indices into pictures
     states: StateSequence | None  # [S] byte strings
     unexplored: NDArray[np.bool_] | None  # [S], states whose row says nothing; None: every row is known
     metadata: Mapping[str, Any]
@@ -79,6 +81,8 @@ class TabularMDP:
         screens: ScreenArray | None = None,
         screen_mapping: ArrayLike | None = None,
         base_states: ArrayLike | None = None,
+        pictures: ScreenArray | None = None,
+        picture_mapping: ArrayLike | None = None,
         states: StateSequence | None = None,
         unexplored: ArrayLike | None = None,
         metadata: Mapping[str, Any] | None = None,
@@ -104,6 +108,8 @@ class TabularMDP:
             "screens": _read_only(screens) if isinstance(screens, np.ndarray) else screens,
             "screen_mapping": mapping,
             "base_states": _checked_base_states(base_states, mapping, len(table)),
+            "pictures": _read_only(pictures) if isinstance(pictures, np.ndarray) else pictures,
+            "picture_mapping": _checked_pictures(pictures, picture_mapping, len(table)),
             "states": states,
             "unexplored": _checked_marks(unexplored, len(table)),
             "metadata": MappingProxyType(dict(metadata or {})),
@@ -208,6 +214,8 @@ class TabularMDP:
             screens=self.screens,
             screen_mapping=self.screen_mapping,
             base_states=self.base_states,
+            pictures=self.pictures,
+            picture_mapping=self.picture_mapping,
             states=self.states,
             unexplored=self.unexplored,
             metadata={**self.metadata, **changes},
@@ -286,6 +294,18 @@ def _checked_screens(
     if int(mapping.min()) < 0 or int(mapping.max()) >= screens.shape[0]:
         raise InvalidTableError(f"screen_mapping points outside the {screens.shape[0]} screens")
     return _owned(mapping, np.int32)
+
+
+def _checked_pictures(
+    pictures: ScreenArray | None, picture_mapping: ArrayLike | None, num_states: int
+) -> NDArray[np.int32] | None:
+    try:
+        mapping = _checked_screens(pictures, picture_mapping, num_states)
+    except InvalidTableError as error:
+        raise InvalidTableError(str(error).replace("screen", "picture")) from None
+    if mapping is not None and mapping.ndim != 1:
+        raise InvalidTableError(f"picture_mapping must be integers [{num_states}], got {mapping.shape}")
+    return mapping
 
 
 def _checked_base_states(

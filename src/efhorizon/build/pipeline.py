@@ -15,6 +15,7 @@ import numpy as np
 from efhorizon._version import __version__
 from efhorizon.build import consolidate, explore
 from efhorizon.build.consolidate import Rule
+from efhorizon.build.drawn_states import with_pictures
 from efhorizon.build.explore import Budget, Outcome, Progress, opened_search
 from efhorizon.build.reuse import changed_environment, stored_difference
 from efhorizon.build.search import Search
@@ -94,6 +95,7 @@ def build(
     spec = _probed(target, notice)
     simulator = spec()
     provenance = simulator_provenance(spec, simulator)
+    told = registry.suite(spec.suite).told_by(simulator)
     digest = provenance_digest(provenance)
     folder = options.out / "searches" / f"{target.search_name}-{digest}"
     _tell_changes(options.out / target.id, provenance, notice)
@@ -122,6 +124,7 @@ def build(
                     target.id, None, None, outcome, target.horizon, complete, seconds, notices=tuple(notices)
                 )
             target = kept
+        target = replace(target, metadata={**target.metadata, **told})
         may_reuse = outcome.progress.num_pairs == 0  # a search that has just been made may differ from a stored table
         path, mdp, verify_seconds = _stored_table(
             search, target, spec, options, digest, on_message, on_verify, may_reuse=may_reuse
@@ -240,7 +243,7 @@ def _stored_table(
         del verification["seconds"]  # the same build gives the same bytes
     degenerate = None if returns is None else returns[0] == returns[1]
     mdp = mdp.with_metadata(degenerate=degenerate, returns=returns, verification=verification)
-    save(mdp, path)
+    save(with_pictures(mdp, spec, on_message), path)
     return path, load(path), verify_seconds
 
 

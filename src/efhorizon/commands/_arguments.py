@@ -13,6 +13,7 @@ from efhorizon.commands import _types
 from efhorizon.study import sweep
 
 TABLES = Path("tables")  # where `build` puts tables, and where the other commands look for them by name
+RESULTS = Path("results")  # where `analyze` and `train` put what `evaluate` and `report` read
 MAX_K = 3
 MAX_HORIZON = 2**17  # that of a table
 MAX_RUNS = 1_000_000  # and episodes and resamples: each takes memory
@@ -34,6 +35,10 @@ def add_table(parser: argparse.ArgumentParser, *, several: bool = False, more: s
         help=f"name of a table in ./{TABLES}, or path of a store or .npz{more}",
     )
     completed(action, table_names)
+    add_tables_folder(parser)
+
+
+def add_tables_folder(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tables",
         type=Path,
@@ -125,6 +130,16 @@ def add_results(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="RESULTS",
         help="folder of a study, an export of one, or a summary.csv",
+    )
+
+
+def add_results_folder(parser: argparse.ArgumentParser, of: str) -> None:
+    parser.add_argument(
+        "--results",
+        type=Path,
+        default=RESULTS,
+        metavar="DIR",
+        help=f"folder for {of}, which evaluate and report read (default: {RESULTS})",
     )
 
 

@@ -26,7 +26,7 @@ from efhorizon.gorp.decisions import TooManySequencesError
 from efhorizon.gorp.exact_success import ExactSuccess, UndecidedError
 from efhorizon.gorp.success import Success
 from efhorizon.gorp.ties import Ties
-from efhorizon.io.tables import load, table_path
+from efhorizon.io.tables import opened_table, table_path
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy, load_policy
 from efhorizon.planning.problem import problem
@@ -36,7 +36,7 @@ from efhorizon.render.terminal.gorp import gorp_runs, live_line, live_runs, tria
 
 def run_on_table(options: argparse.Namespace) -> int:
     path = table_path(options.table, options.tables)
-    mdp = load(path, horizon=options.horizon)
+    mdp = opened_table(path, horizon=options.horizon)
     policy = None if options.exploration_policy is None else load_policy(options.exploration_policy)
     explorer = exploration_policy(mdp, policy)
     began = time.perf_counter()
@@ -47,7 +47,7 @@ def run_on_table(options: argparse.Namespace) -> int:
     else:
         m, results = options.m, _run_with_m(mdp, options, explorer)
     exact = None if options.ties is None or m is None else _exact_success(mdp, options, explorer, m)
-    name = mdp.metadata.get("id") or (path.parent.name if path.suffix == ".npz" else path.name)
+    name = mdp.metadata["id"]
     if options.json:
         content = _content(mdp, options, m, search, results, exact, learning_curve(mdp, results, explorer))
         seconds = round(time.perf_counter() - began, 3)

@@ -27,6 +27,8 @@ def saved(mdp: TabularMDP, state: int | None, file: Path | None) -> SavedPicture
         return SavedPicture(failure=f"{file}: not written, there is no deciding state to draw")
     try:
         return SavedPicture(write_png(file, picture(mdp, state)))
-    except (EfhorizonError, OSError) as error:
+    except Exception as error:  # whatever it is: the result that the picture goes with is not to be lost
         reason = error.strerror if isinstance(error, OSError) else error
+        if not isinstance(error, EfhorizonError | OSError):
+            reason = f"{type(error).__name__}: {error}"
         return SavedPicture(failure=f"{file}: not written, {reason or error}")

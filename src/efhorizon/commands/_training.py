@@ -6,6 +6,7 @@ import time
 
 from rich.progress import BarColumn, TimeElapsedColumn
 
+from efhorizon.agents.deep.observations import observation_note
 from efhorizon.agents.deep.protocol import RunRecord, algorithm_sample_complexity, setting_sample_complexity
 from efhorizon.commands import _terminal
 from efhorizon.commands._tensorboard import Board
@@ -91,6 +92,7 @@ class Screen:
 
 def summary(grid: list[RunTask], results: Results) -> TrainingSummary:
     """Medians over seeds and the least over settings, from the rows of this grid."""
+    notes = {} if grid[0].algorithm == "gorp" else {task.id: observation_note(task.mdp) for task in grid}
     complexities: dict[str, dict[str, list[int | None]]] = {}
     for task in grid:
         for seed in task.seeds:
@@ -114,6 +116,7 @@ def summary(grid: list[RunTask], results: Results) -> TrainingSummary:
                     )
                     for setting, values in settings.items()
                 },
+                note=notes.get(name),
             )
             for name, settings in complexities.items()
         ],

@@ -40,23 +40,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="range of the rewards of unexplored states (default: the range in the table)",
     )
     _arguments.add_image(parser, "the deciding state")
+    _arguments.add_results_folder(parser, "the analysis")
     _arguments.add_json(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from efhorizon.bounds.analysis import Analysis, analyze
     from efhorizon.commands import _pictures, _terminal
-    from efhorizon.io.tables import load, table_path
+    from efhorizon.io.tables import opened_table, table_path
     from efhorizon.planning.policies import load_policy
     from efhorizon.render.terminal.analysis import one_analysis, several_analyses
+    from efhorizon.study.kept_analysis import keep_analysis
+    from efhorizon.suites.seen_state import SeenState
 
     if options.image is not None and len(options.table) > 1:
         raise UsageError("--image goes with one table")
     policy = None if options.exploration_policy is None else load_policy(options.exploration_policy)
     results, saved = [], _pictures.SavedPicture()
+    seen: list[SeenState] = []
+    notes: list[str] = []
     for given in options.table:
         path = table_path(given, options.tables)
-        mdp = load(path, horizon=options.horizon)
+        mdp = opened_table(path, horizon=options.horizon)
         with _terminal.waiting(f"analyzing {path}"):
             result = analyze(
                 mdp,
@@ -68,13 +73,21 @@ def run(options: argparse.Namespace) -> int:
             )
         results.append((path, result))
         deciding = result.deciding if isinstance(result, Analysis) else None
+        seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
         saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image)
+        kept = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
+        notes.append(kept or f"kept in {options.results}; for a web page: efhorizon report {options.results}")
     if options.json:
         image = str(saved.image) if saved.image else None
-        contents = [{**result.as_json(), "path": str(path), "image": image} for path, result in results]
+        contents = [
+            {**state.in_json(result.as_json()), "path": str(path), "image": image}
+            for (path, result), state in zip(results, seen, strict=True)
+        ]
         _terminal.print_json(contents[0] if len(contents) == 1 else contents)
     elif len(results) > 1:
         _terminal.show(several_analyses(results))
     else:
-        _terminal.show(one_analysis(*results[0], saved.image))
+        _terminal.show(one_analysis(*results[0], saved.image, seen[0]))
+    for note in dict.fromkeys(notes):
+        _terminal.say(note, style="dim")
     return _exit.DONE if saved.failure is None else _terminal.failed(saved.failure)

@@ -22,7 +22,9 @@ needed. It begins with a forecast of time, memory and disk. A study that was
 stopped continues when the same command is run again. Everything is written to
 DIR; the report is DIR/report/index.html.
 """
-EXAMPLE = "efhorizon study MiniGrid-Empty-5x5-v0 freeway_10_fs30 --steps 200k"
+EXAMPLE = """\
+efhorizon study MiniGrid-Empty-5x5-v0 freeway_10_fs30 --steps 200k
+  efhorizon study my_module:MyEnv-v0 tables/FrozenLake-v1-T20 --horizon 20"""
 NO_RUNS = "none"
 _ALGORITHMS: tuple[sweep.Algorithm, ...] = ("gorp", "ppo", "dqn")  # in the order in which they are run
 
@@ -32,9 +34,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="+",
         metavar="NAME",
-        help=f"environments by name, or all of {', '.join(catalog.suite_names())} or all",
+        help=f"environments by name, or all of {', '.join(catalog.suite_names())} or all; tables by name or path, "
+        "which are used as they are; other environments as `build --env` takes them, such as FrozenLake-v1 or "
+        "my_module:MyEnv-v0",
     )
     _arguments.completed(names, _names_and_suites)
+    _arguments.add_horizon(parser, "that of the name, table or environment")
+    _arguments.add_tables_folder(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("study"), metavar="DIR", help="folder for everything (default: study)"
     )
@@ -102,12 +108,14 @@ def _plan(options: argparse.Namespace) -> Plan:
 
     plan = Plan(
         out=options.out,
-        names=environment_names(options.names),
+        names=environment_names(options.names, options.tables, options.horizon),
         runs=tuple(RunPlan(algorithm, num_seeds=options.seeds, max_steps=options.steps) for algorithm in options.algos),
         max_k=options.max_k,
         budget=Budget(options.max_states, options.max_minutes),
         num_workers=options.workers or num_cores(),
         policies=options.policies,
+        horizon=options.horizon,
+        given_tables=options.tables,
     )
     plan.cases()  # refuses a policy that is not there before anything is written
     return plan

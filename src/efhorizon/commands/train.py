@@ -35,9 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="settings by name, separated by commas, such as rollout128 (default: all of the paper's)",
     )
-    parser.add_argument(
-        "--results", type=Path, default=Path("results"), metavar="DIR", help="folder for the rows (default: results)"
-    )
+    _arguments.add_horizon(parser)
+    _arguments.add_results_folder(parser, "the rows")
     _arguments.add_exploration_policy(parser, "DQN, GORP: ")
     parser.add_argument(
         "--initial",
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     check_start(options.algo, has_policy=policy_file is not None, has_parameters=parameter_file is not None)
     check_installed(options.algo, options.backend)
     grid = tasks(
-        [load_table(name, options.tables) for name in options.table],
+        [load_table(name, options.tables, horizon=options.horizon) for name in options.table],
         options.algo,
         backend=options.backend,
         settings=options.settings,

@@ -15,14 +15,20 @@ _KINDS = {  # numpy's letters for types, for each array of either layout
     "reward_codes": "u",
     "reward_values": "f",
     "screen_mapping": "iu",
+    "picture_mapping": "iu",
     "base_states": "iu",
     "prev_state_mapping": "iu",
     "state_lengths": "iu",
     "state_offsets": "iu",
     "unexplored": "b",
 }
-_BYTES = ("screens", "states", "state_bytes")
-_TOGETHER = (("screens", "screen_mapping"), ("states", "state_lengths"), ("state_bytes", "state_offsets"))
+_BYTES = ("screens", "pictures", "states", "state_bytes")
+_TOGETHER = (
+    ("screens", "screen_mapping"),
+    ("pictures", "picture_mapping"),
+    ("states", "state_lengths"),
+    ("state_bytes", "state_offsets"),
+)
 
 
 class Declared(Protocol):
@@ -53,6 +59,7 @@ def check_shapes(arrays: Mapping[str, Declared]) -> None:
     for name, expected in {
         "rewards": shape,
         "reward_codes": shape,
+        "picture_mapping": (num_states,),
         "base_states": (num_states,),
         "prev_state_mapping": (num_states,),
         "state_lengths": (num_states,),
@@ -66,6 +73,7 @@ def check_shapes(arrays: Mapping[str, Declared]) -> None:
         if name in arrays and not stacked:
             raise InvalidTableError(f"{name} belongs to frame stacks, which this table does not have")
     for name, axes, meaning in (
+        ("pictures", 4, "[P, H, W, C]"),
         ("states", 2, "[S, L]"),
         ("state_bytes", 1, "[B]"),
         ("reward_values", 1, "[R]"),

@@ -3,6 +3,7 @@
     transitions int32 [S, A]    reward_codes uint [S, A]    reward_values float64 [R]
     screens uint8 [N, H, W, C]  screen_mapping int32 [S]                          (where there are screens)
                                 screen_mapping int32 [S, K], base_states int32 [S]    (with frame stacks)
+    pictures uint8 [P, H, W, C] picture_mapping int32 [S]                         (where the environment draws)
     state_bytes uint8 [B]       state_offsets int64 [S + 1]                       (where there are raw states)
     unexplored bool [S]                                                           (where the search was not finished)
 
@@ -38,7 +39,7 @@ FORMAT = "efhorizon-table"
 FORMAT_VERSION = 1
 _HEADER = ("horizon", "metadata", "digests")
 _MAX_HEADER_BYTES = 1 << 26  # 44 bytes for each chunk of 1 MB
-_LAZY = ("screens", "state_bytes")
+_LAZY = ("screens", "pictures", "state_bytes")
 
 
 def write(mdp: TabularMDP, path: Path) -> Path:
@@ -53,6 +54,9 @@ def write(mdp: TabularMDP, path: Path) -> Path:
         arrays["screen_mapping"] = mdp.screen_mapping
     if mdp.base_states is not None:
         arrays["base_states"] = mdp.base_states
+    if mdp.pictures is not None:
+        arrays["pictures"] = mdp.pictures
+        arrays["picture_mapping"] = mdp.picture_mapping
     if mdp.unexplored is not None:
         arrays["unexplored"] = mdp.unexplored
     if mdp.states is not None:
@@ -92,6 +96,8 @@ def read(path: Path, *, horizon: int | None = None) -> TabularMDP:
             screens=lazy.get("screens"),
             screen_mapping=eager.get("screen_mapping"),
             base_states=eager.get("base_states"),
+            pictures=lazy.get("pictures"),
+            picture_mapping=eager.get("picture_mapping"),
             states=StateBytes(lazy["state_bytes"], eager["state_offsets"]) if "state_bytes" in lazy else None,
             unexplored=eager.get("unexplored"),
             metadata=metadata,
@@ -187,6 +193,8 @@ class _Arrays(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     state_bytes: _Recorded | None = None
     state_offsets: _Recorded | None = None
     unexplored: _Recorded | None = None
+    pictures: _Recorded | None = None
+    picture_mapping: _Recorded | None = None
 
     def by_name(self) -> dict[str, _Recorded]:
         """Those that this table has."""

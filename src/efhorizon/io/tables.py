@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
 
 from efhorizon import catalog
-from efhorizon.errors import StoreError
+from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io import bridge_npz, store
 from efhorizon.mdp import TabularMDP
 
 NPZ = ".npz"
+_PUBLISHED = "consolidated"  # what names of published files begin with
 
 
 def load(path: str | Path, *, horizon: int | None = None) -> TabularMDP:
@@ -35,7 +37,36 @@ def save(mdp: TabularMDP, path: str | Path) -> Path:
 
 def load_table(given: str | Path, tables: Path, *, horizon: int | None = None) -> TabularMDP:
     """The table with this name in the folder of tables, or else with this path; `horizon` overrides the file's."""
-    return load(table_path(given, tables), horizon=horizon)
+    return opened_table(table_path(given, tables), horizon=horizon)
+
+
+def opened_table(path: Path, *, horizon: int | None = None) -> TabularMDP:
+    """A table that has a name: where the file does not say one, the file's own.
+
+    With another horizon than its own it is another MDP, so its name ends with that horizon.
+    """
+    mdp = load(path, horizon=horizon)
+    named = mdp.metadata.get("id")
+    name = named or _file_name(path)
+    if horizon is not None and _own_horizon(path) not in (None, horizon):
+        known = {} if named is None or catalog.find(named) is None else {"catalogue_name": named}
+        return mdp.with_metadata(**known, id=f"{name}-T{horizon}")
+    return mdp if named else mdp.with_metadata(id=name)
+
+
+def _file_name(path: Path) -> str:
+    """A name for a table from that of its file; published files all have one name, in a folder that is theirs."""
+    stem = path.name.removesuffix(NPZ)
+    name = path.absolute().parent.name if stem.startswith(_PUBLISHED) else stem
+    return re.sub(r"[^A-Za-z0-9_.=-]", "_", name).strip(".-") or "table"
+
+
+def _own_horizon(path: Path) -> int | None:
+    """The horizon that a file says; None where it says none."""
+    try:
+        return load(path).horizon
+    except EfhorizonError:
+        return None
 
 
 def table_path(given: str | Path, tables: Path) -> Path:

@@ -24,6 +24,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from efhorizon._version import __version__
+from efhorizon.agents.deep.observations import observation_note
 from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures, writable
 from efhorizon.bounds.effective_horizon import effective_horizon_with
 from efhorizon.bounds.registry import Bound, registered_bounds
@@ -55,7 +56,7 @@ from efhorizon.study.analysis_record import (
     WitnessFigures,
     is_complete,
 )
-from efhorizon.study.drawings import Pictures, drawn, episode_sheet
+from efhorizon.study.drawings import Pictures, drawn, episode_sheet, picture_note, told
 from efhorizon.study.results import Results
 from efhorizon.study.variants import Explorer, PolicyFile, explorer
 from efhorizon.suites.action_names import action_names
@@ -99,6 +100,22 @@ def current_analysis(
     if completed is not analysis:
         results.write_analysis(completed)
     return completed
+
+
+def is_current(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K) -> bool:
+    """Whether there is an analysis of the table with everything in it, other rules for ties and pictures included."""
+    name = _name(mdp)
+    try:
+        analysis = results.analysis(name) if results.has_analysis(name) else None
+    except StoreError:
+        return False
+    return (
+        analysis is not None
+        and is_complete(analysis)
+        and _is_made_from(analysis, _inputs(mdp, max_k))
+        and analysis.figures.exact_by_ties is not UNSET
+        and _has_pictures(results, analysis)
+    )
 
 
 def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: PolicyFile | None) -> CompleteAnalysis:
@@ -154,22 +171,27 @@ def analysis_record(
     policy: PolicyFile | None = None,
     build_seconds: float | None = None,
     verify_seconds: float | None = None,
+    analysis: Analysis | None = None,
 ) -> tuple[CompleteAnalysis, Pictures]:
-    """Everything there is to say about a table, and its pictures by name; with a policy, about that variant of it."""
+    """Everything there is to say about a table, and its pictures by name; with a policy, about that variant of it.
+
+    An `analysis` that is there already is not made again; other rules for ties are then as it has them.
+    """
     if not mdp.is_complete:
         raise InvalidTableError(f"{_name(mdp)}: the table is unfinished; a study needs complete ones")
     began, name = time.monotonic(), _name(mdp, policy)
     unguided = problem(mdp, max_k=max_k)
     guide = None if policy is None else explorer(mdp, policy)
     given = unguided if guide is None else _problem(mdp, max_k, guide)
-    analysis = analysis_of(given)
+    is_new, analysis = analysis is None, analysis or analysis_of(given)
     pictures: Pictures = {}
     start_picture = drawn(mdp, 0, f"{_name(mdp)}-start", pictures)
     episode = episode_sheet(unguided, f"{_name(mdp)}-episode", pictures)
     deciding = _deciding(given, analysis, mdp, f"{name}-deciding", pictures)
     replayed = mdp.metadata.get("verification")
     verification = None if replayed is None else record_of(replayed, Replay, f"{_name(mdp)}: verification")
-    figures = _with_ties(given, _figures(analysis))
+    figures = _with_ties(given, _figures(analysis)) if is_new else _figures(analysis)
+    start_observation, start_drawing = told(mdp, 0)
     record = AnalysisRecord(
         id=name,
         suite=mdp.metadata.get("suite") or "unknown",
@@ -191,6 +213,10 @@ def analysis_record(
         ),
         deciding=deciding,
         start_picture=start_picture,
+        start_observation=start_observation,
+        start_drawing=start_drawing,
+        observation_note=observation_note(mdp) or UNSET,
+        picture_note=UNSET if start_picture is not None else picture_note(mdp) or UNSET,
         episode=episode,
         seconds=StageSeconds(
             build=build_seconds,
@@ -333,11 +359,14 @@ def _deciding(
     names = action_names(given.mdp.metadata, given.mdp.num_actions)
     histograms = _histograms(given, witness)
     is_optimal = given.optimal.actions[witness.pair].tolist()
+    observation, drawing = told(mdp, state)
     return DecidingState(
         k=witness.k,
         time=witness.time,
         state=state,
         picture=drawn(mdp, state, name, pictures),
+        observation=observation,
+        drawing=drawing,
         actions=[
             DecidingAction(
                 action=action,

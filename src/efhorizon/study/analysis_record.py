@@ -252,6 +252,8 @@ class DecidingState(Record, frozen=True, kw_only=True):
     time: Count
     state: Count
     picture: Text | None = None
+    observation: Text | UnsetType = UNSET  # what is observed there, in one line; of environments that are not listed
+    drawing: Text | UnsetType = UNSET  # the state as text, where the environment draws text
     actions: Annotated[list[DecidingAction], Meta(max_length=MAX_ITEMS)]
 
 
@@ -341,6 +343,10 @@ class AnalysisRecord(Record, Generic[FiguresT_co], frozen=True, kw_only=True):
     table: TableFigures | None = None
     deciding: DecidingState | None = None
     start_picture: Text | None = None
+    start_observation: Text | UnsetType = UNSET  # as in `deciding`
+    start_drawing: Text | UnsetType = UNSET
+    picture_note: Text | UnsetType = UNSET  # why there are no pictures
+    observation_note: Text | UnsetType = UNSET  # what to know about what agents see
     episode: EpisodeSheet | None = None
     seconds: StageSeconds | None = None
     provenance: AnalysisProvenance | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET, UnsetType
+
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
@@ -9,15 +11,13 @@ from efhorizon.planning.problem import Problem
 from efhorizon.study.analysis_record import EpisodeSheet
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names
-from efhorizon.suites.drawing import picture
+from efhorizon.suites.drawing import observation_text, picture, text_drawing
 
 Pictures = dict[str, bytes]  # PNG files by name, seen from the results folder
 
 
 def drawn(mdp: TabularMDP, state: int, name: str, pictures: Pictures) -> str | None:
     """Draw a state and return the picture's name; None if the table has nothing that can be drawn."""
-    if mdp.screens is None:
-        return None
     try:
         image = shrunk(picture(mdp, state), max_width=2 * 160)
     except EfhorizonError:
@@ -27,10 +27,27 @@ def drawn(mdp: TabularMDP, state: int, name: str, pictures: Pictures) -> str | N
     return file
 
 
+def picture_note(mdp: TabularMDP) -> str | None:
+    """Why a table's states cannot be drawn; None if they can."""
+    try:
+        picture(mdp, 0)
+    except EfhorizonError as error:
+        return str(error)
+    return None
+
+
+def told(mdp: TabularMDP, state: int) -> tuple[str | UnsetType, str | UnsetType]:
+    """What is observed in a state, and what its environment draws of it as text, where a table has them."""
+    try:
+        return observation_text(mdp, state) or UNSET, text_drawing(mdp, state) or UNSET
+    except EfhorizonError:
+        return UNSET, UNSET
+
+
 def episode_sheet(given: Problem, name: str, pictures: Pictures) -> EpisodeSheet | None:
     """Draw an optimal episode; None if it cannot be drawn."""
     mdp = given.mdp
-    if mdp.screens is None:
+    if picture_note(mdp) is not None:
         return None
     episode = optimal_episode(given.timeline, given.optimal)
     try:

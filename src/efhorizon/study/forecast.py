@@ -104,10 +104,11 @@ class Forecast:
 
 def forecast(plan: Plan, leave_out: frozenset[str] = frozenset()) -> Forecast:
     """What the rest of a study will take; `leave_out` names those that have failed or were left out already."""
-    targets = [target for target in plan.targets() if target.id not in leave_out]
-    sizes = {target.id: _bounded(known_size(target, plan.tables), plan) for target in targets}
+    subjects = [subject for subject in plan.subjects() if subject.id not in leave_out]
+    targets = [subject for subject in subjects if isinstance(subject, Target)]
+    sizes = {subject.id: _bounded(known_size(subject, plan.tables), plan) for subject in subjects}
     results = Results(plan.out)
-    rates = measured_rates(results, targets, plan.num_workers)
+    rates = measured_rates(results, subjects, plan.num_workers)
     rows = results.num_rows()
     cases = [case for case in plan.cases() if not {case.id, case.target.id} & leave_out]
     runs = [_runs_stage(plan, algorithm, cases, rates, rows) for algorithm in _algorithms(plan)]
@@ -195,7 +196,7 @@ def _analysis_stage(results: Results, cases: Sequence[Case], sizes: dict[str, Si
     for target in (case.target for case in left):
         num_actions = num_actions_of(target)
         # A state that holds the time is met at one time; in a gridworld, states are met at nearly all times.
-        times = 1 if registry.suite(target.metadata["suite"]).costs.has_clock else target.horizon
+        times = 1 if registry.suite(target.metadata.get("suite")).costs.has_clock else target.horizon
         pairs = _states(sizes[target.id], times)
         (low, high), (low_pair, high_pair) = constants.ANALYSIS_SECONDS, constants.ANALYSIS_SECONDS_A_PAIR
         seconds += Span(low, high)

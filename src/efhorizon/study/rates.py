@@ -18,6 +18,7 @@ from efhorizon.errors import EfhorizonError
 from efhorizon.study.records import Row
 from efhorizon.study.results import Results
 from efhorizon.study.sizes import search_state
+from efhorizon.study.subjects import StoredTable, Subject
 from efhorizon.suites import registry
 from efhorizon.suites.suite import NetworkKind
 
@@ -35,6 +36,7 @@ GORP_SECONDS = (0.1, 40.0)
 ANALYSIS_SECONDS, ANALYSIS_SECONDS_A_PAIR = (0.5, 60.0), (1e-5, 5e-4)
 REPORT_SECONDS, REPORT_SECONDS_AN_MDP = (2.0, 10.0), (0.05, 0.5)
 
+USUAL_ACTIONS = 6  # of an environment about which nothing is known
 PROCESS_BYTES = 200 << 20  # a worker that emulates
 ANALYSIS_BYTES = 350 << 20  # this process with numba's kernels
 SEARCH_BYTES_A_STATE = 105  # in memory (README: 66 to 105), beside the arrays that merging needs:
@@ -64,17 +66,18 @@ def _usual_pairs() -> dict[str, float]:
 
 def network_of(metadata: Mapping[str, Any]) -> NetworkKind:
     """What agents learn with on a table: "dense" where observations are flat, "image" where they are pictures."""
-    return registry.suite(metadata.get("suite")).network(str(metadata.get("game")))
+    return registry.suite(metadata.get("suite")).network_of(metadata)
 
 
-def measured_rates(results: Results, targets: Sequence[Target], num_workers: int) -> Rates:
+def measured_rates(results: Results, subjects: Sequence[Subject], num_workers: int) -> Rates:
     """The rates of this study: of its searches and its rows so far, and the defaults where there are none."""
     rates, measured = Rates(), []
+    targets = [subject for subject in subjects if isinstance(subject, Target)]
     pairs = _search_rates(results.path / "tables", targets, num_workers)
     if pairs:
         rates = replace(rates, pairs={**rates.pairs, **pairs})
         measured += [f"emulating {suite}" for suite in sorted(pairs)]
-    steps = _training_rates(results, {target.id: network_of(target.metadata) for target in targets})
+    steps = _training_rates(results, {subject.id: network_of(subject.metadata) for subject in subjects})
     for network, known in (("dense", dict(rates.dense_steps)), ("image", dict(rates.image_steps))):
         for algorithm in known:
             if (network, algorithm) in steps:
@@ -99,8 +102,12 @@ def _search_rates(tables: Path, targets: Sequence[Target], num_workers: int) -> 
     return {suite: statistics.median(rates) for suite, rates in found.items()}
 
 
-def num_actions_of(target: Target) -> int:
-    return catalog.entry(str(target.metadata["catalogue_name"])).num_actions
+def num_actions_of(target: Subject) -> int:
+    """How many actions it has; a guess where only its search will tell."""
+    if isinstance(target, StoredTable):
+        return target.num_actions
+    entry = catalog.find(str(target.metadata.get("catalogue_name")))
+    return USUAL_ACTIONS if entry is None else entry.num_actions
 
 
 def _training_rates(results: Results, networks: Mapping[str, str]) -> dict[tuple[str, str], float]:

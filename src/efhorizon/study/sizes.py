@@ -11,9 +11,10 @@ from efhorizon import catalog
 from efhorizon.build.search_records import COMMIT, read_commit
 from efhorizon.build.target import Target
 from efhorizon.errors import StoreError
+from efhorizon.study.subjects import StoredTable, Subject
 from efhorizon.suites import registry
 
-Source = Literal["search", "list", "survey", "nothing"]
+Source = Literal["search", "list", "survey", "table", "nothing"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Size:
 
     low: int
     high: int | None
-    source: Source  # a search on disk, the list of gridworlds, the survey of games
+    source: Source  # a search on disk, the list of gridworlds, the survey of games, the table itself
 
     @property
     def is_known(self) -> bool:
@@ -45,15 +46,17 @@ class SearchState:
         return self.num_states if self.num_expanded == self.num_states else None
 
 
-def known_size(target: Target, tables: Path) -> Size:
+def known_size(target: Subject, tables: Path) -> Size:
     """The number of states of a target, from its search if there is one, or from what was published."""
+    if isinstance(target, StoredTable):
+        return Size(target.num_states, target.num_states, "table")
     search = search_state(target, tables)
     if search is not None:
         exact = search.states_within(target.horizon)
         if exact is not None:
             return Size(exact, exact, "search")
-    entry = catalog.entry(str(target.metadata["catalogue_name"]))
-    survey = registry.suite(entry.suite).survey(entry)
+    entry = catalog.find(str(target.metadata.get("catalogue_name")))
+    survey = None if entry is None else registry.suite(entry.suite).survey(entry)
     found = 0 if search is None else search.num_states
     if survey is not None:
         num_states, horizon = survey

@@ -23,7 +23,6 @@ from efhorizon.build.explore import Progress
 from efhorizon.build.outlook import progress_line
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import Target
-from efhorizon.io.tables import load
 from efhorizon.study.analyses import current_analysis, write_analysis
 from efhorizon.study.analysis_record import CompleteFigures
 from efhorizon.study.failures import reason_of
@@ -33,6 +32,7 @@ from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
 from efhorizon.study.records import Stage, StageOutcome, Status, StudyRecord
 from efhorizon.study.results import Results
 from efhorizon.study.sizes import known_size, search_state
+from efhorizon.study.subjects import Subject
 from efhorizon.study.tasks import RunTask
 
 
@@ -93,6 +93,8 @@ class _Study:
         self.outcomes: list[StageOutcome] = []
 
     def build_all(self) -> None:
+        if not self._targets:
+            return  # all tables are there
         stopped: set[str] = set()  # searches that a budget ended: longer horizons need not be tried
         self._begin("build", [target.id for target in self._targets])
         for target in self._targets:
@@ -102,7 +104,7 @@ class _Study:
     def analyze_all(self) -> None:
         for case in self._stage("analyze"):
             with self._guarded("analyze", case.id) as note:
-                mdp = load(self._plan.tables / case.target.id)
+                mdp = self._plan.loaded(case.target)
                 analysis = current_analysis(self._results, mdp, max_k=self._plan.max_k, policy=case.policy)
                 kept = analysis is not None
                 if analysis is None:
@@ -122,7 +124,7 @@ class _Study:
         missing: list[RunTask] = []
         for case in self._stage("run"):
             with self._guarded("run", case.id) as note:
-                tasks, mdp = self._plan.tasks(case), load(self._plan.tables / case.target.id)
+                tasks, mdp = self._plan.tasks(case), self._plan.loaded(case.target)
                 left = [task for task in tasks if not self._is_done(task.on(mdp))]
                 missing += left
                 if not left:
@@ -198,9 +200,9 @@ class _Study:
         )
         return note("made" if progress.num_pairs else "kept", f"{raw:,} states, {merged:,} merged{degenerate}")
 
-    def _search_seconds(self, target: Target) -> float | None:
+    def _search_seconds(self, target: Subject) -> float | None:
         """What emulating took in earlier calls; of a search that serves several horizons, all of it."""
-        search = search_state(target, self._plan.tables)
+        search = search_state(target, self._plan.tables) if isinstance(target, Target) else None
         return None if search is None else round(search.seconds, 3)
 
     def _is_done(self, task: RunTask) -> bool:

@@ -13,19 +13,19 @@ from typing import Any
 from msgspec import convert
 from numpy.typing import ArrayLike, NDArray
 
-from efhorizon.agents.deep.observations import UntrainableTableError
+from efhorizon import catalog
+from efhorizon.agents.deep.observations import UntrainableTableError, network_on, observation_digest
 from efhorizon.agents.deep.pretrained import Start
 from efhorizon.agents.deep.protocol import PAPER_STEPS, Protocol
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 from efhorizon.agents.tabular.gorp_search import BUDGET
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
-from efhorizon.io.tables import load
+from efhorizon.io.tables import opened_table
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.policies import ExplorationPolicy, InvalidPolicyError
 from efhorizon.planning.policies import exploration_policy as checked_policy
 from efhorizon.study import sweep
-from efhorizon.study.rates import network_of
 from efhorizon.study.records import PlannedRuns, RunKey, RunProtocol
 from efhorizon.study.sweep import Settings
 from efhorizon.study.variants import PolicyFile, explorer
@@ -40,6 +40,7 @@ _LEARNERS = {  # the module that runs, whose BEHAVIOUR decides whether a row sti
     "sb3": "efhorizon.agents.deep.sb3",
     "gorp": "efhorizon.agents.tabular.gorp",
 }
+OBSERVATION = "observation"  # of the hyperparameters of PPO and DQN on a table that is not of the catalogue: a digest
 EXPLORATION_NETWORK = "exploration_network"  # of GORP's hyperparameters on a variant: a digest of parameters
 
 
@@ -85,6 +86,7 @@ class RunTask:
     max_steps: int
     start: Start = field(default_factory=Start)
     policy: PolicyFile | None = None  # of a variant: PPO starts from its network, GORP explores with it
+    horizon: int | None = None  # in place of the one that the table's file says
 
     @property
     def title(self) -> str:
@@ -97,12 +99,12 @@ class RunTask:
 
     def loaded(self) -> RunTask:
         """The task with its table in memory."""
-        return self.on(load(self.table)) if isinstance(self.table, Path) else self
+        return self.on(opened_table(self.table, horizon=self.horizon)) if isinstance(self.table, Path) else self
 
     def on(self, mdp: TabularMDP) -> RunTask:
         """The task with this table, which is loaded already."""
         _check_complete(mdp)
-        return dataclasses.replace(self, table=mdp)
+        return dataclasses.replace(self, table=mdp, network=network_on(mdp))  # only a table knows its observations
 
     def protocol(self) -> Protocol:
         window = sweep.TRAINING_WINDOW if self.algorithm == "ppo" else None
@@ -110,6 +112,9 @@ class RunTask:
 
     def hyperparameters(self) -> Settings:
         set_here = dict(self.changes) if self.algorithm == "gorp" else dataclasses.asdict(self.settings())
+        seen = None if self.algorithm == "gorp" else _observation_digest(self.mdp)
+        if seen is not None:
+            set_here[OBSERVATION] = seen
         if self.policy is not None:
             return set_here | {EXPLORATION_NETWORK if self.algorithm == "gorp" else "initial": self.policy.network}
         return set_here | self.start.digests
@@ -179,6 +184,16 @@ def check_start(algorithm: str, *, has_policy: bool, has_parameters: bool) -> No
         raise UnsuitableStartError("GORP has no network: give it an exploration policy instead of initial parameters")
 
 
+def check_listed(mdps: Sequence[TabularMDP]) -> None:
+    """Refuse tables whose live environment is not in the catalogue."""
+    for mdp in mdps:
+        if catalog.find(str(mdp.metadata.get("catalogue_name") or mdp.metadata.get("id"))) is None:
+            raise UntrainableTableError(
+                f"{mdp.metadata.get('id')}: Stable-Baselines3 plays environments of the catalogue only (efhorizon "
+                "list); leave out --backend sb3 to train on the table"
+            )
+
+
 def tasks(
     mdps: Sequence[TabularMDP],
     algorithm: sweep.Algorithm,
@@ -193,6 +208,8 @@ def tasks(
     """The grid. `exploration_policy` (DQN, GORP) is an array [S, A] or [T, S, A], `initial` (PPO, DQN) the state
     dictionary of a Stable-Baselines3 policy."""
     check_start(algorithm, has_policy=exploration_policy is not None, has_parameters=initial is not None)
+    if backend == "sb3":
+        check_listed(mdps)
     runs = RunPlan(algorithm, settings, num_seeds, max_steps)
     return [
         task
@@ -200,7 +217,7 @@ def tasks(
         for task in tasks_on(
             mdp,
             str(mdp.metadata.get("id")),
-            network_of(mdp.metadata),
+            network_on(mdp),
             runs,
             backend=backend,
             start=_start(mdp, exploration_policy, initial),
@@ -217,6 +234,7 @@ def tasks_on(
     backend: str = "table",
     start: Start | None = None,
     policy: PolicyFile | None = None,
+    horizon: int | None = None,
 ) -> list[RunTask]:
     """One task per setting. GORP runs its 101 seeds at once, so each of its settings is one row, with its own budget.
     The name of a setting includes what its runs start from, so that no median is taken over unlike runs; a variant's
@@ -228,7 +246,18 @@ def tasks_on(
     seeds = tuple(range(runs.num_runs))
     return [
         RunTask(
-            name, table, network, algorithm, backend, setting + start.suffix, changes, seeds, max_steps, start, policy
+            name,
+            table,
+            network,
+            algorithm,
+            backend,
+            setting + start.suffix,
+            changes,
+            seeds,
+            max_steps,
+            start,
+            policy,
+            horizon,
         )
         for setting, changes in sweep.named_settings(algorithm, runs.settings).items()
     ]
@@ -248,6 +277,11 @@ def _check_complete(mdp: TabularMDP) -> None:
     if not mdp.is_complete:
         name = mdp.metadata.get("id")
         raise UntrainableTableError(f"{name}: the table is unfinished; training needs a complete one")
+
+
+@lru_cache(maxsize=4)
+def _observation_digest(mdp: TabularMDP) -> str | None:
+    return observation_digest(mdp)
 
 
 @lru_cache(maxsize=4)  # one table has several settings and seeds; more entries would keep old tables in memory

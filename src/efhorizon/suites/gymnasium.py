@@ -12,7 +12,6 @@ copy of an environment that stands in the state already, where that is exact and
 
 from __future__ import annotations
 
-import hashlib
 import math
 import random
 import struct
@@ -27,8 +26,12 @@ import numpy as np
 
 from efhorizon.errors import EfhorizonError
 from efhorizon.suites.environment_copies import Copies, NoCopies, exact_copies
+from efhorizon.suites.environment_names import action_names_of
 from efhorizon.suites.environment_source import STICKY, EnvironmentSource, first_line
+from efhorizon.suites.observation_layout import METADATA, layout_as_json, layout_of_space, screen_of, stored_layout
+from efhorizon.suites.observation_reader import is_image
 from efhorizon.suites.plain_values import NotPlainError, as_bytes, from_bytes
+from efhorizon.suites.rendering import Drawing, Painter
 from efhorizon.suites.replay import RestoreReport, restore_is_exact
 from efhorizon.suites.simulator import Screen, Simulator, SimulatorError, StochasticError, Transition
 from efhorizon.suites.state_identity import (
@@ -40,7 +43,7 @@ from efhorizon.suites.state_identity import (
     layers,
     value_bytes,
 )
-from efhorizon.suites.suite import Mark, Suite
+from efhorizon.suites.suite import ACTION_NAMES, Mark, NetworkKind, Suite
 
 BEHAVIOUR = 2  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -65,6 +68,7 @@ class Gymnasium(Suite):
     mark = Mark("M0-4.8L4.8 0L0 4.8L-4.8 0Z", "gymnasium")
     screen_format = "observation"
     has_names = False
+    draws_when_built = True
 
     def simulator(self, **arguments: Any) -> Simulator:
         return gymnasium_simulator(**arguments)
@@ -72,6 +76,15 @@ class Gymnasium(Suite):
     def replaying_simulator(self, **arguments: Any) -> Simulator:
         """Without the environment's own snapshots, which leave something out."""
         return gymnasium_simulator(**arguments, own_snapshots=False)
+
+    def told_by(self, simulator: Any) -> Mapping[str, Any]:
+        """The layout of its observations, and the names of its actions where it tells them."""
+        names = simulator.action_names()
+        return {METADATA: layout_as_json(simulator.layout)} | ({} if names is None else {ACTION_NAMES: list(names)})
+
+    def network_of(self, metadata: Mapping[str, Any]) -> NetworkKind:
+        layout = stored_layout(metadata)
+        return "image" if layout is not None and is_image(layout) else "dense"
 
     def trusted_arguments(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Those of a file, which cannot name a module to import: that must come from the user."""
@@ -144,6 +157,8 @@ class GymnasiumSimulator:
                 f"{env_id}: the action space must be Discrete, got {space}; a wrapper can choose some of its actions"
             )
         self._first_action, self._num_actions = int(space.start), int(space.n)
+        self.layout = layout_of_space(self._env.observation_space)
+        self._painter = Painter(self._env.metadata.get("render_modes"), self.twin)
         self._path: list[int] = []
         self._observation: Any = None
         self._step_seconds = 0.0
@@ -158,7 +173,7 @@ class GymnasiumSimulator:
         except Exception as error:
             raise failure(error, env_id) from None
 
-    def twin(self, render_mode: str | None) -> GymnasiumSimulator:
+    def twin(self, render_mode: str) -> GymnasiumSimulator:
         """Another simulator of the same environment, which draws in this way."""
         source = self._source
         return type(self)(
@@ -221,29 +236,28 @@ class GymnasiumSimulator:
         return state[4 + len(_path_of(state)) :]
 
     def screen(self) -> Screen:
-        """The observation: an image as it is, anything else as its bytes in a row [1, n, 1]."""
-        if (
-            isinstance(self._observation, np.ndarray)
-            and self._observation.dtype == np.uint8
-            and self._observation.ndim == 3
-        ):
-            return self._observation
-        return np.frombuffer(self._observation_bytes(), np.uint8).reshape(1, -1, 1)
+        """The observation: an image as it is, anything else as bytes in a row [1, n, 1]."""
+        return screen_of(self.layout, self._observation)
 
     def picture(self) -> Screen:
-        rendered: Any = self._env.render() if self._env.render_mode == "rgb_array" else None
-        return np.asarray(rendered, np.uint8) if isinstance(rendered, np.ndarray) else self.screen()
+        drawing = self.drawing()
+        if isinstance(drawing, str):
+            raise SimulatorError("the environment draws text, not pictures")
+        return drawing
 
-    def _observation_bytes(self) -> bytes:
-        space = self._env.observation_space
-        if isinstance(space, gymnasium.spaces.Discrete):
-            return np.int64(self._observation).tobytes()  # the general way would take 8 bytes for every possible value
-        try:
-            return np.ascontiguousarray(gymnasium.spaces.flatten(space, self._observation)).tobytes()
-        except NotImplementedError:  # a space that Gymnasium cannot flatten, such as MiniGrid's missions
-            return hashlib.sha256(value_bytes(self._observation)).digest()
+    def drawing(self) -> Drawing:
+        """What the environment renders: an image, or else a text."""
+        return self._painter.drawing(self.get_state())
+
+    def action_names(self) -> tuple[str, ...] | None:
+        return action_names_of(self._env, self._num_actions, self._first_action)
+
+    @property
+    def environment(self) -> gymnasium.Env[Any, Any]:
+        return self._env
 
     def close(self) -> None:
+        self._painter.close()
         if self._source.thing is not self._env:  # the user's own environment is not ours to close
             self._env.close()
 
@@ -393,6 +407,8 @@ class GymnasiumSimulator:
 
     def _exact_copies(self) -> Copies:
         """How to come back to a state faster than by replaying, where there is an exact way."""
+        if self._env.render_mode is not None:
+            return NoCopies()  # what has drawn can perhaps not be copied
         actions = [step % self._num_actions for step in range(_FIRST_STEPS)]
 
         def reset() -> Any:

@@ -10,6 +10,7 @@ import contextlib
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -72,6 +73,11 @@ class ReplaySimulator:
 
     def picture(self) -> Screen:
         return self._inner.picture()
+
+    def drawing(self) -> Any:
+        """What the environment renders, where the simulator has it; else its picture."""
+        inner: Any = self._inner
+        return inner.drawing() if hasattr(inner, "drawing") else inner.picture()
 
     def close(self) -> None:
         self._inner.close()

@@ -26,6 +26,7 @@ from efhorizon.suites.simulator import Screen, Simulator, SimulatorError
 Observation = NDArray[np.uint8]  # [D], or [H, W, C]
 NetworkKind = Literal["dense", "image"]
 
+ACTION_NAMES = "action_names"  # where the metadata of a table has the names that its environment told
 PLAIN_FORMATS = ("rgb", "observation")  # of screens that need no drawing: an observation is a picture or none at all
 
 _PROBE_ROLLOUTS, _PROBE_STEPS = 3, 10
@@ -110,6 +111,10 @@ class Suite:
         """
         return restore_is_exact(make, _PROBE_ROLLOUTS, min(_PROBE_STEPS, horizon), rng)
 
+    def told_by(self, simulator: Any) -> Mapping[str, Any]:
+        """What a table keeps in its metadata of what an environment tells: JSON."""
+        return {}
+
     def survey(self, entry: Entry) -> Survey | None:
         """How many states this environment is known to have, before it is searched."""
         return None
@@ -118,6 +123,8 @@ class Suite:
 
     screen_format: str = "rgb"  # how screens are stored, written into each table; another than "rgb" needs `drawn`
     draws_states: bool = False  # whether `Simulator.picture` of a state shows more than its stored screen
+
+    draws_when_built: bool = False  # whether a table keeps pictures beside its screens, drawn by `Simulator.drawing`
 
     def drawn(self, screen: Screen) -> Screen:
         """A screen stored in `screen_format` as an RGB (or grey) image [H, W, 3 or 1]."""
@@ -142,6 +149,10 @@ class Suite:
     def network(self, game: str) -> NetworkKind:
         """What agents learn with: "dense" where observations are flat, "image" where they are pictures."""
         return "image"
+
+    def network_of(self, metadata: Mapping[str, Any]) -> NetworkKind:
+        """The same of a table with this metadata."""
+        return self.network(str(metadata.get("game")))
 
     def observer(self, entry: Entry) -> Callable[[Screen], Observation]:
         """What agents see of a stored screen: a vector for a dense network, an image [H, W, C] for the other."""

@@ -1,6 +1,8 @@
 """What an agent sees in each state of a table: the same numbers as the live environment shows.
 
-The suite says what is seen of a screen: a flat vector or an image. Where several frames are seen at once, an
+Tables of the catalogue: the suite says what is seen of a screen, a flat vector or an image. Tables of any other
+environment say themselves what their observations are (suites/observation_layout.py). Where a table has none, the
+number of the state is the observation, as a one-hot vector. Where several frames are seen at once, an
 observation depends on the way to a state, so the table is unrolled: a node is a state with the last screens, only
 reachable ones. Elsewhere a node is a state. Many nodes can show the same observation; networks are evaluated once for
 each distinct one.
@@ -16,6 +18,8 @@ K frames of a stack.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,14 +27,18 @@ from numpy.typing import NDArray
 
 from efhorizon import catalog
 from efhorizon.build.framestack import OBSERVATION, histories
-from efhorizon.build.target import catalogue_target
-from efhorizon.errors import EfhorizonError
+from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import optimal_plan
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry
+from efhorizon.suites.observation_layout import Layout, Numbers, stored_layout
+from efhorizon.suites.observation_reader import MOST_VALUES, ObservationReader, is_image, reading_notes
+from efhorizon.suites.suite import NetworkKind
 
+STATE_NUMBER = "state number"  # what is observed where a table has no observations
 _MAX_RETURN_UNITS = 2**31 - 1  # returns are summed in int32
+_SCREENS_A_BLOCK = 256
 
 
 class UntrainableTableError(EfhorizonError):
@@ -85,15 +93,79 @@ class ObservedTable:
 
 
 def observed_table(mdp: TabularMDP) -> ObservedTable:
-    """A complete table of a catalogue entry with screens, ready for training."""
-    entry = _entry(mdp)
+    """A complete table, ready for training."""
+    name = mdp.metadata.get("id")
     if not mdp.is_complete:
-        raise UntrainableTableError(f"{mdp.metadata.get('id')}: the table is unfinished; training needs a complete one")
-    if mdp.screens is None or mdp.screen_mapping is None:
-        raise UntrainableTableError(f"{mdp.metadata.get('id')}: the table has no screens; training needs them")
+        raise UntrainableTableError(f"{name}: the table is unfinished; training needs a complete one")
     units = mdp.reward_units()
     if units is None or int(np.abs(units[0]).max()) * mdp.horizon > _MAX_RETURN_UNITS:
-        raise UntrainableTableError(f"{mdp.metadata.get('id')}: rewards have no common unit, so returns are not exact")
+        raise UntrainableTableError(f"{name}: rewards have no common unit, so returns are not exact")
+    entry = _entry(mdp)
+    suite = registry.suite(mdp.metadata.get("suite") if entry is None else entry.suite)
+    node_states, transitions, observation = np.arange(mdp.num_states), mdp.transitions, np.arange(mdp.num_states)
+    if mdp.screens is None or mdp.screen_mapping is None:
+        seen: FlatColumns | ImageStacks = _state_numbers(mdp)
+    elif entry is None:
+        seen, observation = _laid_out(mdp, np.asarray(mdp.shown))
+    else:
+        node_states, transitions, observation, seen = _of_entry(mdp, entry)
+    codes = mdp.reward_codes[node_states]
+    plan = optimal_plan(mdp)
+    factor = float(mdp.metadata.get("reward_factor", 1.0)) if entry is None else entry.reward_factor
+    return ObservedTable(
+        id=str(mdp.metadata.get("id", None if entry is None else entry.name)),
+        transitions=np.asarray(transitions, np.int32),
+        rewards=(mdp.reward_values / factor).astype(np.float32)[codes],
+        reward_units=units[0].astype(np.int32)[codes],
+        unit=float(units[1]),
+        horizon=mdp.horizon,
+        state=node_states.astype(np.int32),
+        observation=observation.reshape(-1).astype(np.int32),
+        seen=seen,
+        optimal_units=round(plan.optimal_return / float(units[1])),
+        bootstraps_at_horizon=suite.bootstraps_at_horizon and not isinstance(seen, ImageStacks),
+    )
+
+
+def network_on(mdp: TabularMDP) -> NetworkKind:
+    """What agents learn with on a table: "dense" where observations are flat, "image" where they are pictures."""
+    if mdp.screens is None:
+        return "dense"
+    entry = _entry(mdp)
+    if entry is not None:
+        return registry.suite(entry.suite).network(entry.game)
+    return "image" if is_image(_layout(mdp)) else "dense"
+
+
+def observation_note(mdp: TabularMDP) -> str | None:
+    """What people should know about what agents see on a table, in one sentence; None where that is plain."""
+    if mdp.screens is None:
+        return "The table has no observations: agents see the number of the state, as a one-hot vector."
+    notes = [] if _entry(mdp) is not None else reading_notes(_layout(mdp))
+    text = "; ".join(notes)
+    return f"{text[0].upper()}{text[1:]}." if text else None
+
+
+def observation_digest(mdp: TabularMDP) -> str | None:
+    """What a run on this table depends on besides its graph and rewards: what is observed in each state. None for
+    tables of the catalogue, where the name says it."""
+    if mdp.screens is None or mdp.screen_mapping is None:
+        return STATE_NUMBER
+    if _entry(mdp) is not None:
+        return None
+    digest = hashlib.sha256(json.dumps(mdp.metadata.get("observation"), sort_keys=True).encode())
+    digest.update(np.ascontiguousarray(mdp.screen_mapping, "<i4").data)
+    for start in range(0, mdp.num_screens, _SCREENS_A_BLOCK):
+        digest.update(np.ascontiguousarray(mdp.screens[start : start + _SCREENS_A_BLOCK], np.uint8).data)
+    return digest.hexdigest()[:12]
+
+
+def _of_entry(
+    mdp: TabularMDP, entry: Entry
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], FlatColumns | ImageStacks]:
+    """A table of the catalogue: the state of each node, where actions lead, what is observed, and what is seen."""
+    assert mdp.screens is not None
+    assert mdp.screen_mapping is not None
     suite = registry.suite(entry.suite)
     is_flat = suite.network(entry.game) == "dense"
     if is_flat and suite.frame_stack > 1:
@@ -113,30 +185,50 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
             node_states, transitions, shown = histories(mdp.transitions, shown, suite.frame_stack)
         stacks, observation = np.unique(shown, axis=0, return_inverse=True)
     seen = merged_columns(frames) if is_flat else ImageStacks(frames, stacks.astype(np.int32))
-    codes = mdp.reward_codes[node_states]
-    plan = optimal_plan(mdp)
-    return ObservedTable(
-        id=str(mdp.metadata.get("id", entry.name)),
-        transitions=np.asarray(transitions, np.int32),
-        rewards=(mdp.reward_values / entry.reward_factor).astype(np.float32)[codes],
-        reward_units=units[0].astype(np.int32)[codes],
-        unit=float(units[1]),
-        horizon=mdp.horizon,
-        state=node_states.astype(np.int32),
-        observation=observation.reshape(-1).astype(np.int32),
-        seen=seen,
-        optimal_units=round(plan.optimal_return / float(units[1])),
-        bootstraps_at_horizon=suite.bootstraps_at_horizon,
-    )
+    return node_states, transitions, observation, seen
 
 
-def merged_columns(observations: NDArray[np.uint8]) -> FlatColumns:
+def _laid_out(mdp: TabularMDP, shown: NDArray[np.int32]) -> tuple[FlatColumns | ImageStacks, NDArray[np.int64]]:
+    """Any other table: what is seen of its screens, and which of it each state shows [S]."""
+    assert mdp.screens is not None
+    used, observation = np.unique(shown, return_inverse=True)
+    screens = np.stack([np.asarray(mdp.screens[int(screen)], np.uint8) for screen in used])
+    try:
+        read = ObservationReader(_layout(mdp), screens)
+        found = read.images(screens) if read.is_image else read.vectors(screens)
+    except InvalidTableError as error:
+        raise UntrainableTableError(f"{mdp.metadata.get('id')}: {error}") from None
+    if read.is_image:
+        images = found.astype(np.uint8, copy=False)
+        return ImageStacks(images, np.arange(len(images), dtype=np.int32)[:, None]), observation
+    return merged_columns(found), observation
+
+
+def _state_numbers(mdp: TabularMDP) -> FlatColumns:
+    count = mdp.num_states
+    if count > MOST_VALUES:
+        raise UntrainableTableError(
+            f"{mdp.metadata.get('id')}: the table has no observations, and {count:,} states are too many to show an "
+            f"agent their number (at most {MOST_VALUES:,}); build it with observations, or run GORP, which needs none"
+        )
+    return FlatColumns(np.eye(count, dtype=np.float32), np.ones(count, np.float32), np.arange(count, dtype=np.int32))
+
+
+def _layout(mdp: TabularMDP) -> Layout:
+    """What the screens of a table mean; of a file that does not say, that they are images."""
+    assert mdp.screens is not None
+    return stored_layout(mdp.metadata) or Numbers("|u1", [int(side) for side in mdp.screens.shape[1:]])
+
+
+def merged_columns(observations: NDArray[np.uint8] | NDArray[np.float32]) -> FlatColumns:
     """Flat observations [U, D] with equal columns as one and zero columns left out."""
     rows = np.ascontiguousarray(observations.T)
-    as_bytes = rows.view(np.dtype((np.void, rows.shape[1])))[:, 0]  # compared at once, in the order of their numbers
+    # columns are compared at once, as bytes; those of uint8 in the order of their numbers
+    as_bytes = rows.view(np.dtype((np.void, rows.itemsize * rows.shape[1])))[:, 0]
     _, first, groups, counts = np.unique(as_bytes, return_index=True, return_inverse=True, return_counts=True)
     columns = rows[first]
     keep = columns.any(axis=1)
+    keep[:1] |= not keep.any()  # where nothing is ever seen, one column that says so
     renumbered = np.where(keep, np.cumsum(keep) - 1, -1).astype(np.int32)
     return FlatColumns(
         values=np.ascontiguousarray(columns[keep].T, dtype=np.float32),
@@ -145,9 +237,6 @@ def merged_columns(observations: NDArray[np.uint8]) -> FlatColumns:
     )
 
 
-def _entry(mdp: TabularMDP) -> Entry:
-    name = mdp.metadata.get("catalogue_name") or mdp.metadata.get("id")
-    if name is None:
-        raise UntrainableTableError("the table does not say which environment it is; training needs its observations")
-    catalogue_target(str(name), mdp.horizon)  # refuses an unknown name
-    return catalog.entry(str(name))
+def _entry(mdp: TabularMDP) -> Entry | None:
+    """The entry of the catalogue that a table is of, if it is of one."""
+    return catalog.find(str(mdp.metadata.get("catalogue_name") or mdp.metadata.get("id")))

@@ -116,10 +116,25 @@ def mdp_page(
         "layers": layer_chart(layers) if len(layers) > 1 else None,
         "start_picture": None if analysis is None else pictures.get(analysis.start_picture or ""),
         "deciding_picture": _deciding_picture(analysis, pictures),
+        **_told(analysis),
         "episode": _episode(analysis, pictures),
         "build_lines": [] if analysis is None else build_lines(analysis),
         "commands": variant_commands(entry) or commands(entry),
     }
+
+
+def _told(analysis: AnyAnalysis | None) -> dict[str, str]:
+    """What is observed, what environments draw as text, and why something is missing; empty where there is nothing."""
+    deciding = None if analysis is None else analysis.deciding
+    found = {
+        "start_observation": None if analysis is None else analysis.start_observation,
+        "start_drawing": None if analysis is None else analysis.start_drawing,
+        "deciding_observation": None if deciding is None else deciding.observation,
+        "deciding_drawing": None if deciding is None else deciding.drawing,
+        "picture_note": None if analysis is None else analysis.picture_note,
+        "observation_note": None if analysis is None else analysis.observation_note,
+    }
+    return {name: text if isinstance(text, str) else "" for name, text in found.items()}
 
 
 def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shlex
 import statistics
 from collections.abc import Sequence
@@ -19,8 +20,10 @@ from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, Setting, best_settings
 from efhorizon.study.sweep import SETTINGS
 from efhorizon.suites import registry
+from efhorizon.suites.suite import Suite, UnknownSuite
 
 PPO = "ppo"
+_UNSAFE = r"[^A-Za-z0-9_.=-]"  # what the names of tables have _ for
 
 
 @dataclass(frozen=True)
@@ -91,14 +94,27 @@ def about_luck(entry: MdpEntry) -> str | None:
 def commands(entry: MdpEntry) -> list[str]:
     """The commands that make this page's numbers; the name is quoted for the shell."""
     name = shlex.quote(entry.name)
-    lines = [f"efhorizon build {name}"] if registry.suite(entry.suite).has_names else []
-    lines += [f"efhorizon verify {name}", f"efhorizon analyze {name}{_analysis_options(entry)}"]
+    suite = registry.suite(entry.suite)
+    lines = [] if isinstance(suite, UnknownSuite) else [*_build_commands(entry, suite), f"efhorizon verify {name}"]
+    lines.append(f"efhorizon analyze {name}{_analysis_options(entry)}")
     for algorithm in dict.fromkeys(setting.algorithm for setting in entry.settings):
         if algorithm not in ALGORITHMS:
             continue
         its = [setting for setting in entry.settings if setting.algorithm == algorithm]
         lines.append(f"efhorizon train {name} --algo {algorithm}{_training_options(its)}")
     return lines
+
+
+def _build_commands(entry: MdpEntry, suite: Suite) -> list[str]:
+    """The command that builds the table; none where an analysis does not say with which arguments that was done."""
+    if suite.has_names:
+        return [f"efhorizon build {shlex.quote(entry.name)}"]
+    analysis = entry.analysis
+    if analysis is None or analysis.game is None:
+        return []
+    horizon = analysis.figures.horizon
+    is_plain = entry.name == f"{re.sub(_UNSAFE, '_', analysis.game)}-T{horizon}"
+    return [f"efhorizon build --env {shlex.quote(analysis.game)} --horizon {horizon}"] if is_plain else []
 
 
 def _analysis_options(entry: MdpEntry) -> str:

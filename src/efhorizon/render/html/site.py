@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -59,6 +60,8 @@ def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPL
     environment = _environment()
     data = study_data(study)
     entries = study_entries(data)
+    if not entries:
+        raise StoreError(nothing_to_show(data))
     tables, by_papers_rule = tables_by_rule(data, num_resamples=num_resamples)
     with written_aside(out) as folder:
         folder.mkdir()
@@ -69,6 +72,21 @@ def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPL
         written = [path for path in folder.rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in written)
     return WrittenReport(out, len(entries), len(written), size, (*tables.notes, *notes))
+
+
+def nothing_to_show(data: StudyData) -> str:
+    """What is missing, and the command that makes it."""
+    names = sorted({row.id for row in data.runs})
+    if names:
+        trained = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        return (
+            f"{data.path}: nothing to show: there are runs on {trained} but no analysis; "
+            f"run: efhorizon analyze {shlex.quote(names[0])} --results {shlex.quote(str(data.path))}"
+        )
+    return (
+        f"{data.path}: nothing to show: no analysis and no runs here; run efhorizon analyze TABLE --results "
+        f"{shlex.quote(str(data.path))}, or efhorizon study NAME"
+    )
 
 
 @dataclass(frozen=True)

@@ -16,15 +16,20 @@ from efhorizon.render import numbers
 from efhorizon.render.numbers import significant, steps
 from efhorizon.render.terminal.layout import Parts, bar, literal, table, warned
 from efhorizon.render.tie_rules import RULES, horizon_and_m
+from efhorizon.suites.seen_state import SeenState
 
 _BAR_WIDTH = 20
 _STEP_COLUMNS = ("effective_horizon", "ucb", "covering_length")
 _COLUMNS = ("table", "states", "A", "T", "return", "min k", "EPW", "H", "m", "kind", "GORP steps", "UCB", "covering")
 
 
-def one_analysis(path: Path, result: Analysis | AnytimeAnalysis, image: Path | None = None) -> Parts:
-    """One screen; `image` is where the picture of the deciding state was saved."""
-    return _intervals(path, result) if isinstance(result, AnytimeAnalysis) else _analysis(path, result, image)
+def one_analysis(
+    path: Path, result: Analysis | AnytimeAnalysis, image: Path | None = None, seen: SeenState | None = None
+) -> Parts:
+    """One screen; `image` is where the picture of the deciding state was saved, `seen` what is seen there."""
+    if isinstance(result, AnytimeAnalysis):
+        return _intervals(path, result)
+    return _analysis(path, result, image, seen or SeenState())
 
 
 def several_analyses(results: Sequence[tuple[Path, Analysis | AnytimeAnalysis]]) -> Parts:
@@ -36,7 +41,7 @@ def several_analyses(results: Sequence[tuple[Path, Analysis | AnytimeAnalysis]])
     yield rows
 
 
-def _analysis(path: Path, result: Analysis, image: Path | None) -> Parts:
+def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState) -> Parts:
     discount = f", discount {result.gamma:g}" if result.gamma != 1 else ""
     yield (
         f"[bold]{literal(result.id or str(path))}[/bold]  {numbers.counted(result.num_states, 'state')}, "
@@ -56,7 +61,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None) -> Parts:
     yield from _bounds(result)
     if result.deciding is not None:
         yield ""
-        yield from _deciding(result.deciding, image)
+        yield from _deciding(result.deciding, image, seen)
     if result.most_failures is not None:
         fails = result.most_failures
         yield (
@@ -119,13 +124,17 @@ def _bounds(result: Analysis) -> Parts:
             yield f"{title} {bar(math.log10(max(1, needed)) / longest, _BAR_WIDTH)}"
 
 
-def _deciding(witness: Witness, image: Path | None) -> Parts:
+def _deciding(witness: Witness, image: Path | None, seen: SeenState) -> Parts:
     saved = f", picture saved as {literal(image)}" if image else ""
     yield (
         f"  deciding state: {witness.state} at time {witness.time} (the paper counts from 1: {witness.time + 1}){saved}"
     )
-    yield f"    Q of the exploration policy  {_values(witness.q_values)}"
-    yield f"    optimal Q                    {_values(witness.optimal_q_values)}"
+    if seen.observation is not None:
+        yield f"    observation                  {literal(seen.observation)}"
+    if seen.drawing is not None:
+        yield from (f"      {literal(line)}" for line in seen.drawing.splitlines())
+    yield f"    Q of the exploration policy  {_values(witness.q_values, seen.actions)}"
+    yield f"    optimal Q                    {_values(witness.optimal_q_values, seen.actions)}"
     if witness.margin is not None:
         yield f"    margin over a mistake        {significant(witness.margin, 4)}"
     elif witness.gap is not None:
@@ -191,8 +200,11 @@ def _figure(value: float) -> str:
     return steps(int(value)) if value >= 0 and value == int(value) else significant(value, 4)
 
 
-def _values(values: tuple[float, ...]) -> str:
-    return "  ".join(significant(value, 4) for value in values)
+def _values(values: tuple[float, ...], actions: tuple[str, ...]) -> str:
+    """Values with the names of their actions, where these have any."""
+    has_names = len(actions) == len(values) and any(name != str(number) for number, name in enumerate(actions))
+    names = [f"{literal(name)} " for name in actions] if has_names else [""] * len(values)
+    return "  ".join(name + significant(value, 4) for name, value in zip(names, values, strict=True))
 
 
 def _order(number: int | None) -> float:

@@ -27,7 +27,7 @@ def forecast_table(plan: Plan, expected: Forecast, *, free_disk: int, free_memor
     processes = counted(plan.num_workers, "process", "processes")
     num_variants = sum(case.policy is not None for case in plan.cases())
     variants = f", {counted(num_variants, 'variant')} with a policy" if num_variants else ""
-    yield f"{environments(len(plan.targets()))}{variants}, {processes}; results in {literal(plan.out)}"
+    yield f"{environments(len(plan.subjects()))}{variants}, {processes}; results in {literal(plan.out)}"
     rows = table("stage", "done", "left", "time", "memory", "disk")
     for stage in expected.stages:
         rows.add_row(stage.stage, *_counts(stage), *_amounts(stage))

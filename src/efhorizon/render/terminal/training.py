@@ -28,6 +28,7 @@ class TableSummary:
     id: str
     sample_complexity: float | None  # the least over settings
     settings: Mapping[str, SettingSummary]
+    note: str | None = None  # about what agents see
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ def training_summary(summary: TrainingSummary) -> Parts:
     """One line for each table and one for each setting."""
     for table in summary.environments:
         yield f"[bold]{literal(table.id)}[/bold]  {summary.algorithm}: {_needed(table.sample_complexity)}"
+        if table.note is not None:
+            yield f"  {literal(table.note)}"
         for name, setting in table.settings.items():
             needed = _needed(setting.sample_complexity)
             yield f"  {literal(f'{name:16}')} {needed:>16}  ({setting.solved} of {setting.runs} runs solved)"
