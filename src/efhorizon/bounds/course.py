@@ -121,6 +121,16 @@ class Course:
         finally:
             self._limit = before
 
+    @contextmanager
+    def grace(self, seconds: float) -> Iterator[None]:
+        """Give what follows so much time at least."""
+        before = self._limit
+        self._limit = max(before, self._clock() + seconds)
+        try:
+            yield
+        finally:
+            self._limit = before
+
     def phase(self, phase: str) -> None:
         """Something else begins."""
         self._phase, self._step_began = phase, self._clock()

@@ -121,12 +121,17 @@ def watched(course: Course, key: str, k: int) -> Callable[[LeastM[Success], int]
     """What a search does before each attempt: note where it is, say so, and stop if time is up."""
 
     def before(search: LeastM[Success], m: int) -> None:
-        course.notes.searches[key] = search_note(search.state)
-        course.notes.changed(soon=True)
-        course.at(f"k = {k}, trying m = {m:,}", search.part_done)
+        note_search(course, key, k, search)
+        course.at(f"trying m = {m:,}", search.part_done)
         course.check()
 
     return before
+
+
+def note_search(course: Course, key: str, k: int, search: LeastM[Success]) -> None:
+    """Note where a search is, between two attempts."""
+    course.notes.searches[key] = search_note(k, search.state)
+    course.notes.changed(soon=True)
 
 
 def resumed(course: Course, key: str, search: LeastM[Success]) -> LeastM[Success]:
@@ -169,6 +174,7 @@ def _found(problem: Problem, k: int, max_m: int, max_points: int, ties: Ties, co
         _take_steps(search, greedy, most, max_points)
         if course.further:
             search.verify(None, attempt=_open_attempt(greedy))
+        note_search(course, key, k, search)
         return _result(problem, k, greedy, search, limit, max_m)
     except OutOfTimeError:
         return unfinished(k, search, problem, course)

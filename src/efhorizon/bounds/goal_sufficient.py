@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from efhorizon.bounds.course import Course, OutOfTimeError
-from efhorizon.bounds.exact_horizon import ExactHorizon, likeliest_failure, noted, resumed, unfinished, watched
+from efhorizon.bounds.exact_horizon import (
+    ExactHorizon,
+    likeliest_failure,
+    note_search,
+    noted,
+    resumed,
+    unfinished,
+    watched,
+)
 from efhorizon.gorp.goal import MAX_SEQUENCES_A_CHOICE, GoalChoices
 from efhorizon.gorp.least_m import Attempt, LeastM, geometric_mean, halfway
 from efhorizon.gorp.success import SHOWN_WITHOUT, Success, compared_with_half
@@ -52,6 +60,7 @@ def _found(problem: Problem, k: int, max_points: int, ties: Ties, course: Course
         _take_steps(search, max_points)
         if course.further and search.undecided is None:
             search.verify(None)
+        note_search(course, key, k, search)
         if search.m is None or search.found is None:
             tried = f"success stays below 1/2 for every m tried up to {search.failing}; larger m were not tried"
             return ExactHorizon(k, reason=tried)

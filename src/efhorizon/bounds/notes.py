@@ -90,8 +90,9 @@ class AttemptNote(Record, frozen=True, kw_only=True):
 
 
 class SearchNote(Record, frozen=True, kw_only=True):
-    """A search between two attempts; the fields are those of `SearchState`."""
+    """A search between two attempts; the other fields are those of `SearchState`."""
 
+    k: Positive
     failing: LargeCount
     m: LargePositive | None
     found: AttemptNote | None
@@ -205,10 +206,11 @@ def _read(path: Path, inputs: str, problem: Problem) -> NotesFile:
     return content
 
 
-def search_note(state: SearchState[Success]) -> SearchNote:
+def search_note(k: int, state: SearchState[Success]) -> SearchNote:
     """A search as it is written."""
     found = state.found
     return SearchNote(
+        k=k,
         failing=state.failing,
         m=state.m,
         found=None if found is None else _attempt_note(found),

@@ -15,7 +15,6 @@ the upper bounds of its binomial method, which then can lie below the true chanc
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -33,6 +32,7 @@ METHODS = ("binomial", "Berry-Esseen", "Bernstein", "Bennett")
 RELATIVE_PRECISION = 1e-4  # of the binary search; 1/100 in the paper
 MAX_GRID_WORK = 300_000  # groups of sequences with grids: some minutes for the whole search
 MAX_GRID_WORK_BESIDE_EXACT = 2_000  # a second or two
+_GRACE = 3.0  # seconds for the bisection, whatever is left: mostly enough, and the bound is far better for it
 _THRESHOLD = 0.5 - 1e-9  # 1/2, less more than all rounding
 
 
@@ -94,7 +94,7 @@ def _found(problem: Problem, k: int, sufficient_m: int | None, uniform_ties: boo
     has_time = not course.is_over or bound.grid_work <= MAX_GRID_WORK_BESIDE_EXACT
     if bound.grid_work > MAX_GRID_WORK or not has_time:
         bound = bound.without_grids()
-    m, solution, is_least = least_certified(bound, from_m=sufficient_m or 1, check=course.check)
+    m, solution, is_least = least_certified(bound, from_m=sufficient_m or 1, course=course)
     is_finished = has_time and is_least
     worst = int(solution.contributions.argmax())
     time, state = options.place(worst)
@@ -119,33 +119,35 @@ def _reason(m: int | None, is_finished: bool, course: Course) -> str | None:
 
 
 def least_certified(
-    bound: FailureBound, from_m: int = 1, check: Callable[[], None] | None = None
+    bound: FailureBound, from_m: int = 1, course: Course | None = None
 ) -> tuple[int | None, Solution, bool]:
     """The least m from `from_m` on that is certified, and the solution there; or None and that at 10^100.
 
-    Squares upward until one is certified, then bisection of the logarithm, and of m once close; `check` may end that by
-    an `OutOfTimeError`. The last value says whether it came to its end.
+    Squares upward until one is certified, then bisection of the logarithm, and of m once close. The last value says
+    whether it came to its end before time was up.
     """
+    course, is_least = course or Course(), True
 
     def attempt(m: int) -> Attempt[Solution]:
         solution = bound(m)
         return Attempt(solution.failure <= _THRESHOLD, solution)
 
-    def before(search: LeastM[Solution], _: int) -> None:
-        if search.m is not None and check is not None:  # some m is found in any case
-            check()
+    def before(search: LeastM[Solution], m: int) -> None:
+        course.at(f"trying m = {float(m):.3g}")
+        if search.m is not None:  # some m is found in any case
+            course.check()
 
     largest = attempt(MAX_M)
     if not largest.suffices:
         return None, largest.evidence, True
     search = LeastM(attempt, failing=from_m - 1, before=before)
     search.grow(lambda m: from_m if m < from_m else max(2 * m, m * m), MAX_M)
-    is_least = True
     try:
-        search.narrow(
-            lambda failing, m: m - failing <= max(1, int(RELATIVE_PRECISION * failing)),
-            middle=lambda failing, m: halfway(failing, m) if m < 2 * failing else geometric_mean(failing, m),
-        )
+        with course.grace(_GRACE):
+            search.narrow(
+                lambda failing, m: m - failing <= max(1, int(RELATIVE_PRECISION * failing)),
+                middle=lambda failing, m: halfway(failing, m) if m < 2 * failing else geometric_mean(failing, m),
+            )
     except OutOfTimeError:
         is_least = False
     assert search.found is not None
