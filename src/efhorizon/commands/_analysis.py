@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from efhorizon.commands import _exit
+
 if TYPE_CHECKING:
     from efhorizon.bounds.course import Course, Standing
 
@@ -67,14 +69,12 @@ def progress_line(name: str, standing: Standing) -> str:
 def kept(options: argparse.Namespace) -> str:
     """What an interrupted analysis has left behind, and what goes on from there."""
     courses: list[tuple[str, Course]] = getattr(options, "courses", [])
-    if not courses:
-        return "nothing was found yet, so nothing is kept"
-    name, last = courses[-1]
-    found = _found(last)
-    before = f"{', '.join(each for each, _ in courses[:-1])} done; " if len(courses) > 1 else ""
-    if not found:
-        return f"{before}nothing is kept of {name}"
-    return f"{before}kept of {name}: {found}; to go on: {_same_command(options)}"
+    parts = [f"what was found for {name}" for name, _ in courses[:-1]]
+    if courses and (found := _found(courses[-1][1])):
+        parts.append(f"for {courses[-1][0]}, {found}")
+    if not parts:
+        return _exit.NOTHING_KEPT
+    return f"kept: {'; '.join(parts)}; to go on: {_same_command(options)}"
 
 
 def _found(last: Course) -> str:
@@ -82,11 +82,11 @@ def _found(last: Course) -> str:
     if last.notes.path is None:
         return ""
     finished = sorted({note.k for note in last.notes.exact.values()})
-    parts = [f"k = {', '.join(map(str, finished))} finished"] if finished else []
+    parts = [f"k = {k} finished" for k in finished]
     for note in last.notes.searches.values():
         if note.k not in finished and note.num_failing:
-            parts.append(f"for k = {note.k}, every m up to {note.num_failing:,} tried")
-    return "; ".join(parts)
+            parts.append(f"k = {note.k} up to m = {note.num_failing:,}")
+    return ", ".join(parts)
 
 
 def _same_command(options: argparse.Namespace) -> str:
