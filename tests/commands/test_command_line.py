@@ -338,8 +338,8 @@ def out_of_memory() -> list[BaseException]:
 @pytest.mark.parametrize(
     ("arguments", "where", "kept"),
     [
-        (["analyze", "flat"], "efhorizon.bounds.analysis.analyze", ""),
-        (["show", "flat"], "efhorizon.io.tables.load", ""),
+        (["analyze", "flat"], "efhorizon.bounds.analysis.analyze", ": nothing is kept"),
+        (["show", "flat"], "efhorizon.io.tables.load", ": nothing is kept"),
         (
             ["build", GRIDWORLD],
             "efhorizon.build.pipeline.build",
@@ -376,52 +376,85 @@ def test_other_errors_of_the_program_are_not_hidden(here: Path, monkeypatch: pyt
 # Interruption
 
 
+NOTHING = "nothing is kept"
+GO_ON = "run the same command to continue"
+
+
 @pytest.mark.parametrize(
     ("arguments", "where", "message"),
     [
-        (["analyze", "flat"], "efhorizon.bounds.analysis.analyze", "interrupted"),
-        (["show", "flat"], "efhorizon.io.tables.load", "interrupted"),
-        (["gorp", "flat"], "efhorizon.commands._gorp.learning_curve", None),
+        ("list", "efhorizon.catalog.entries", NOTHING),
+        ("show flat", "efhorizon.io.tables.load", NOTHING),
+        ("verify flat", "efhorizon.io.tables.load", NOTHING),
+        ("export flat flat-again.npz", "efhorizon.build.published.published_table", NOTHING),
+        ("analyze flat", "efhorizon.bounds.analysis.analyze", NOTHING),
+        ("gorp flat --json", "efhorizon.commands._gorp.learning_curve", NOTHING),
+        (f"gorp {GRIDWORLD} --live --m 1", "efhorizon.commands._gorp.live_gorp", NOTHING),
+        (f"gorp {GRIDWORLD} --live --m 1 --checkpoints none", "efhorizon.commands._gorp.live_gorp", NOTHING),
         (
-            ["build", GRIDWORLD],
-            "efhorizon.build.pipeline.build",
-            "interrupted: the states found so far are kept; run the same command to continue",
-        ),
-        (
-            ["train", GRIDWORLD, "--algo", "gorp"],
-            "efhorizon.study.tasks.tasks",
-            "interrupted: finished runs are kept; run the same command to continue",
-        ),
-        (["study", GRIDWORLD, "--forecast"], "efhorizon.study.forecast.forecast", "interrupted"),
-        (
-            ["study", GRIDWORLD],
-            "efhorizon.commands._study.study",
-            "interrupted: what is done is kept; run the same command to continue",
-        ),
-        (
-            ["gorp", GRIDWORLD, "--live", "--m", "1", "--checkpoints", "saved"],
+            f"gorp {GRIDWORLD} --live --m 1 --checkpoints some",
             "efhorizon.commands._gorp.live_gorp",
-            "interrupted: checkpoints are kept; run the same command to continue",
+            f"checkpoints are kept; {GO_ON}",
         ),
-        (["gorp", GRIDWORLD, "--live", "--m", "1"], "efhorizon.commands._gorp.live_gorp", "interrupted"),
+        (f"build {GRIDWORLD} --out none", "efhorizon.build.pipeline.build", NOTHING),
+        (f"build {GRIDWORLD}", "efhorizon.build.pipeline.build", f"the states found so far are kept; {GO_ON}"),
+        (f"train {GRIDWORLD} --algo gorp --results none", "efhorizon.study.tasks.tasks", NOTHING),
+        (
+            f"train {GRIDWORLD} --algo gorp --results some",
+            "efhorizon.study.tasks.tasks",
+            f"finished runs are kept; {GO_ON}",
+        ),
+        (f"study {GRIDWORLD} --out some --forecast", "efhorizon.study.forecast.forecast", NOTHING),
+        (f"study {GRIDWORLD} --out none", "efhorizon.commands._study.study", NOTHING),
+        (f"study {GRIDWORLD} --out some", "efhorizon.commands._study.study", f"what is done is kept; {GO_ON}"),
+        ("demo --out none", "efhorizon.commands._study.run_plan", NOTHING),
+        ("demo --out some", "efhorizon.commands._study.run_plan", f"what is done is kept; {GO_ON}"),
+        ("evaluate summary.csv", "efhorizon.evaluation.source.study_data", NOTHING),
+        (
+            "evaluate summary.csv --export a --publish b",
+            "efhorizon.evaluation.source.study_data",
+            "each file in a and b is complete, but some may be of before; run the same command again",
+        ),
+        ("report summary.csv --out some", "efhorizon.render.html.write_report", NOTHING),
+        ("serve some", "efhorizon.render.html.server.report_server", NOTHING),
+        ("completion bash", "efhorizon.commands.completion.run", NOTHING),
+        ("policy record freeway_10_fs30 --optimal", "efhorizon.commands.policy.record.run", NOTHING),
+        ("policy clone freeway_10_fs30 some --out c.npz", "efhorizon.commands.policy.clone.run", NOTHING),
+        ("policy show flat --policy uniform.npy", "efhorizon.io.tables.load_table", NOTHING),
+        ("policy tabulate flat --policy c.npz --out t.npy", "efhorizon.commands.policy.tabulate.run", NOTHING),
+        ("policy pretrain maze --out none", "efhorizon.commands.policy.pretrain.run", NOTHING),
+        (
+            "policy pretrain maze --out some",
+            "efhorizon.commands.policy.pretrain.run",
+            f"the run is kept; {GO_ON}",
+        ),
     ],
 )
 def test_an_interrupted_command_says_what_is_kept(
-    arguments: list[str],
+    arguments: str,
     where: str,
-    message: str | None,
+    message: str,
     here: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """`none` is not there, and in `some` are things of before."""
+
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    if message is None:
-        arguments, message = [*arguments, "--json"], "interrupted"
+    (here / "some").mkdir(exist_ok=True)
+    (here / "some" / "maze.checkpoint.npz").touch()
     monkeypatch.setattr(where, interrupted)
-    assert main(arguments) == 130
-    assert capsys.readouterr().err.splitlines()[-1] == f"efhorizon: {message}"
+    assert main(shlex.split(arguments)) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == f"efhorizon: interrupted: {message}"
+
+
+def test_every_command_is_in_the_list_of_interruptions() -> None:
+    (mark,) = test_an_interrupted_command_says_what_is_kept.pytestmark  # type: ignore[attr-defined]
+    typed = [shlex.split(arguments) for arguments, *_ in mark.args[1]]
+    assert {words[0] for words in typed} == set(verbs())
+    assert {words[1] for words in typed if words[0] == "policy"} == set(_groups.verbs("efhorizon.commands.policy"))
 
 
 def test_an_error_is_never_longer_than_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:

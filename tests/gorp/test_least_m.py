@@ -100,3 +100,42 @@ def test_verification_needs_points_and_decisions() -> None:
     open_question.grow(lambda m: max(1, 2 * m), 1000)
     open_question.verify(10_000)
     assert (open_question.m, open_question.undecided, open_question.num_failing) == (32, 7, 6)
+
+
+@pytest.mark.parametrize("least", [1, 3, 17, 40])
+def test_a_search_that_is_interrupted_before_every_attempt_tries_the_same_m(least: int) -> None:
+    """Each attempt is made by a new search that has only the state of the last."""
+
+    class Interrupted(Exception):
+        pass
+
+    def steps(search: LeastM[str]) -> None:
+        search.run(
+            lambda: search.scan(100, 10),
+            lambda: search.grow(lambda m: 2 * m, 100),
+            lambda: search.narrow(lambda failing, m: m - failing <= 4),
+            lambda: search.verify(10**6),
+        )
+
+    log, whole_log = Log(lambda m: m >= least), Log(lambda m: m >= least)
+    whole = LeastM(whole_log)
+    steps(whole)
+    state = LeastM(log).state
+    for _ in range(100):
+        fresh = len(log.tried)
+
+        def before(search: LeastM[str], _: int, fresh: int = fresh) -> None:
+            if len(log.tried) > fresh:
+                raise Interrupted
+
+        search = LeastM(log, before=before)
+        search.resume(state)
+        try:
+            steps(search)
+        except Interrupted:
+            state = search.state
+            continue
+        break
+    assert log.tried == whole_log.tried
+    assert search.state == whole.state
+    assert search.m == least

@@ -8,18 +8,21 @@ from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
 
+from efhorizon.bounds.course import Course
 from efhorizon.bounds.covering_length import CoveringLength
 from efhorizon.bounds.effective_horizon import EffectiveHorizon, effective_horizon_with
 from efhorizon.bounds.effective_planning_window import EffectivePlanningWindow
 from efhorizon.bounds.exact_horizon import LikeliestFailure
 from efhorizon.bounds.goal_horizon import GoalHorizon
 from efhorizon.bounds.lower_bound import LowerBound, lower_bound
+from efhorizon.bounds.notes import BoundNote, Notes
 from efhorizon.bounds.qvi_solvability import QviSolvability, qvi_solvability
-from efhorizon.bounds.registry import BoundResult, registered_bounds
+from efhorizon.bounds.registry import Bound, BoundResult, PlainResult, registered_bounds
 from efhorizon.bounds.theorem_horizon import TheoremHorizon, theorem_horizon
 from efhorizon.bounds.unfinished import AnytimeAnalysis, analyze_unfinished
 from efhorizon.errors import InvalidTableError
 from efhorizon.gorp.ties import TIES, Ties
+from efhorizon.io.behaviour import version_name
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.occupancy import OccupancyMinima, optimal_return_probability
 from efhorizon.planning.optimal import worst_values
@@ -69,6 +72,11 @@ class Analysis:
     @property
     def goal(self) -> GoalHorizon:
         return cast(GoalHorizon, self.bounds["goal"])
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no time budget has cut short the search for exact figures; `effective_horizon.reason` says if so."""
+        return all(found.is_finished for found in (self.effective_horizon, *self.by_ties.values()))
 
     @property
     def deciding(self) -> Witness | None:
@@ -171,6 +179,8 @@ def analyze(
     exact: bool = True,
     reward_bounds: tuple[float, float] | None = None,
     ties: Ties | Literal["all"] = "uniform",
+    max_minutes: float | None = None,
+    course: Course | None = None,
 ) -> Analysis | AnytimeAnalysis:
     """Every bound of the paper and of the registry, for the uniform exploration policy or a given one.
 
@@ -178,24 +188,50 @@ def analyze(
     with which GORP breaks ties in the exact effective horizon (`gorp/ties.py`); "all" is uniform ties, and beside them
     the others in `by_ties`. A table with unexplored states gives intervals instead of numbers; `reward_bounds` says
     between what their rewards lie.
+
+    `max_minutes` is a time budget for the exact effective horizon. When it is used up, what is known is returned:
+    bounds, with the reason in `effective_horizon.reason`, and `is_finished` is False. Time that is left goes to what
+    takes too long without a budget. A `course` in its place also receives progress, and goes on from what earlier calls
+    have found.
     """
+    if max_minutes is not None:
+        if course is not None:
+            raise ValueError("give max_minutes or a course, not both")
+        course = Course(seconds=60 * max_minutes, further=True)
     if mdp.unexplored is not None:
         if ties != "uniform":
             raise InvalidTableError("the table is unfinished; other rules for ties need a complete one")
         return analyze_unfinished(mdp, gamma=gamma, exploration=exploration_policy, reward_bounds=reward_bounds)
     given = problem(mdp, gamma=gamma, policy=exploration_policy, max_k=max_k, exact=exact)
-    return analysis_of(given, ties)
+    if course is not None:
+        course.open_notes(given, version_name("analysis", BEHAVIOUR))
+    return analysis_of(given, ties, course)
 
 
-def analysis_of(given: Problem, ties: Ties | Literal["all"] = "uniform") -> Analysis:
+def analysis_of(given: Problem, ties: Ties | Literal["all"] = "uniform", course: Course | None = None) -> Analysis:
     """The analysis of a problem."""
-    mdp, rule = given.mdp, "uniform" if ties == "all" else ties
+    course = course or Course()
+    try:
+        return _analysis(given, ties, course)
+    finally:
+        course.notes.write()  # an interrupted one too
+
+
+def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> Analysis:
+    mdp, rules = given.mdp, TIES if ties == "all" else (ties,)
+    _plan(given, course)
     worst_return = worst_values(given.timeline, gamma=given.gamma).reward()
     listed = registered_bounds()
-    bounds = {bound.name: bound(given) for bound in listed if rule == "uniform" or bound.name != "effective_horizon"}
-    if rule != "uniform":
-        bounds["effective_horizon"] = effective_horizon_with(given, rule)
-    value = getattr(bounds["effective_horizon"], "value", None)
+    by_ties: dict[Ties, EffectiveHorizon] = {}
+    bounds: dict[str, BoundResult] = {}
+    for bound in listed:
+        if bound.name == "effective_horizon":
+            by_ties = _horizons(given, rules, course)
+            bounds[bound.name] = by_ties[rules[0]]
+        else:
+            course.phase(f"bound: {bound.title}")
+            bounds[bound.name] = _noted_bound(bound, given, course.notes)
+    value = by_ties[rules[0]].value
     return Analysis(
         id=mdp.metadata.get("id"),
         num_states=mdp.num_states,
@@ -212,15 +248,43 @@ def analysis_of(given: Problem, ties: Ties | Literal["all"] = "uniform") -> Anal
         bounds=bounds,
         titles={bound.name: bound.title for bound in listed},
         lower_bound=None if value is None else lower_bound(mdp.horizon, mdp.num_actions, value),
-        ties=rule,
-        by_ties={} if ties != "all" else {each: _horizon_with(given, each, bounds) for each in TIES},
+        ties=rules[0],
+        by_ties=by_ties if ties == "all" else {},
     )
 
 
-def _horizon_with(given: Problem, ties: Ties, bounds: Mapping[str, BoundResult]) -> EffectiveHorizon:
-    if ties == "uniform":
-        return cast(EffectiveHorizon, bounds["effective_horizon"])
-    return effective_horizon_with(given, ties)
+def _plan(given: Problem, course: Course) -> None:
+    """What all bounds need, with progress: computed now, kept by the problem."""
+    course.phase("planning")
+    _ = given.optimal
+    course.phase("occupancy")
+    _ = given.occupancy_minima
+    course.phase("solvability")
+    _ = given.exploration
+
+
+def _horizons(given: Problem, rules: tuple[Ties, ...], course: Course) -> dict[Ties, EffectiveHorizon]:
+    """The effective horizon with each rule for ties, each with its share of the time."""
+    found = {}
+    for number, rule in enumerate(rules):
+        with course.share(1 / (len(rules) - number)):
+            found[rule] = effective_horizon_with(given, rule, course=course)
+    return found
+
+
+def _noted_bound(bound: Bound, given: Problem, notes: Notes) -> BoundResult:
+    """A bound. The result of somebody's own, which may take long, is noted if it is a plain one."""
+    version = bound.version
+    if bound.is_built_in or version is None:
+        return bound(given)
+    key = f"{bound.name}, {version}, max_k = {given.max_k}, exact = {given.exact}"
+    if key in notes.bounds:
+        return PlainResult(notes.bounds[key].sample_complexity, notes.bounds[key].reason)
+    result = bound(given)
+    if isinstance(result, PlainResult) and not result.is_mistake:
+        notes.bounds[key] = BoundNote(result.sample_complexity, result.reason)
+        notes.changed()
+    return result
 
 
 def writable(number: int | None) -> int | None:

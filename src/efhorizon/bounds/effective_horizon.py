@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 from efhorizon.bounds.appendix_c.bound import AppendixCBound, appendix_c_bound
+from efhorizon.bounds.course import Course
 from efhorizon.bounds.exact_horizon import (
     MAX_M,
     MAX_POINTS,
@@ -26,6 +29,8 @@ from efhorizon.gorp.ties import Ties
 from efhorizon.planning.problem import Problem, effective_horizon_of
 from efhorizon.planning.sweeps import Witness
 
+_SHARE = 2 / 3  # of the time that is left for a k, so that others get some
+_EXACT_SHARE = 0.9  # of that for exact figures, so that Appendix C gets some
 MAX_WORK_BESIDE_EXACT = 1 << 22  # sequences times standard deviations of their sums, to do Appendix C as well: seconds
 
 _Place = tuple[int | None, int | None]  # time and state
@@ -45,6 +50,7 @@ class HorizonAtK:
     theorem_reason: str | None
     witness: LikeliestFailure | Witness | _Place | None  # of the method
     least_possible_m: int | None = 1  # exact success rules out every smaller one; None where it rules out all
+    is_finished: bool = True  # False where time was up
 
     @property
     def m(self) -> int | None:
@@ -60,6 +66,12 @@ class EffectiveHorizon:
     by_k: tuple[HorizonAtK, ...]
     sample_complexity: int | None
     reason: str | None = None
+    at_least: float = 1.0  # the effective horizon is not below it
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether no k was cut short by a time budget; if one was, `reason` says so."""
+        return all(entry.is_finished for entry in self.by_k)
 
     @property
     def why_not_exact(self) -> str | None:
@@ -79,18 +91,40 @@ def effective_horizon(problem: Problem) -> EffectiveHorizon:
     5.4 or its tightened form, in goal MDPs Theorem B.4). The result is "exact" if no k left out or only bounded can be
     better: H_k is at least k + log_A m if every smaller m was tried and fails.
     """
-    by_k = tuple(_at_k(problem, k, *_from_distributions(problem, k)) for k in range(1, problem.max_k + 1))
-    return _least(problem, by_k)
+    return effective_horizon_on(problem, Course())
 
 
-def effective_horizon_with(problem: Problem, ties: Ties, *, max_points: int = PATIENT_POINTS) -> EffectiveHorizon:
+def effective_horizon_on(problem: Problem, course: Course) -> EffectiveHorizon:
+    """The same, with progress and perhaps within a time budget.
+
+    Where time is left in the end and may be used, every m is tried that limits on work had passed over.
+    """
+    found = _over_k(problem, course)
+    if course.may_go_further and found.is_finished and found.kind != "exact":
+        with course.going_further():
+            found = _over_k(problem, course)
+    return found
+
+
+def _over_k(problem: Problem, course: Course) -> EffectiveHorizon:
+    by_k = []
+    for k in range(1, problem.max_k + 1):
+        with course.share(_SHARE if k < problem.max_k else 1.0):
+            by_k.append(_at_k(problem, k, *_from_distributions(problem, k, course)))
+    return _least(problem, tuple(by_k), course)
+
+
+def effective_horizon_with(
+    problem: Problem, ties: Ties, *, max_points: int = PATIENT_POINTS, course: Course | None = None
+) -> EffectiveHorizon:
     """The same for another rule for ties, with at most so many lattice points for one m.
 
     Theorems 5.4 and B.4 hold however ties are broken; Appendix C is done in the form that does, and only where no exact
     m is found and no work is spared. For k > 1 no m is tried that would be no better than a smaller k.
     """
+    course = course or Course()
     if ties == "uniform":
-        return effective_horizon(problem)
+        return effective_horizon_on(problem, course)
     num_actions, by_k = problem.mdp.num_actions, list[HorizonAtK]()
     for k in range(1, problem.max_k + 1):
         best = min((num_actions**entry.k * entry.m for entry in by_k if entry.m is not None), default=None)
@@ -98,16 +132,18 @@ def effective_horizon_with(problem: Problem, ties: Ties, *, max_points: int = PA
         if most == 0:
             exact, tight = ExactHorizon(k, reason="no m is better than a smaller k"), AppendixCBound(k)
         else:
-            exact, tight = _with_ties(problem, k, ties, most, max_points)
+            with course.share(_SHARE if k < problem.max_k else 1.0):
+                exact, tight = _with_ties(problem, k, ties, most, max_points, course)
         by_k.append(_at_k(problem, k, exact, tight))
-    return _least(problem, tuple(by_k))
+    return _least(problem, tuple(by_k), course)
 
 
-def _least(problem: Problem, by_k: tuple[HorizonAtK, ...]) -> EffectiveHorizon:
+def _least(problem: Problem, by_k: tuple[HorizonAtK, ...], course: Course) -> EffectiveHorizon:
     """The least over k."""
     found = [entry for entry in by_k if entry.m is not None]
+    stopped = None if all(entry.is_finished for entry in by_k) else course.why_stopped
     if not found:
-        reason = f"no bound for k up to {problem.max_k}: {by_k[0].upper_reason or by_k[0].theorem_reason}"
+        reason = f"no bound for k up to {problem.max_k}: {stopped or by_k[0].upper_reason or by_k[0].theorem_reason}"
         return EffectiveHorizon(None, None, None, None, by_k, None, reason)
     num_actions, horizon = problem.mdp.num_actions, problem.mdp.horizon
     best = min(found, key=lambda entry: (num_actions**entry.k * _m(entry), entry.k))
@@ -120,7 +156,17 @@ def _least(problem: Problem, by_k: tuple[HorizonAtK, ...]) -> EffectiveHorizon:
         kind="exact" if is_exact else "upper",
         by_k=by_k,
         sample_complexity=horizon**2 * num_actions**best.k * _m(best),
+        reason=None if is_exact else stopped,
+        at_least=value if is_exact else min(value, _at_least(problem, by_k)),
     )
+
+
+def _at_least(problem: Problem, by_k: tuple[HorizonAtK, ...]) -> float:
+    """What the effective horizon is not below: the m of each k that are ruled out, and a k that was not looked at."""
+    possible = [(entry.k, entry.exact_m or entry.least_possible_m) for entry in by_k]
+    least = [effective_horizon_of(problem.mdp.num_actions, k, m) for k, m in possible if m is not None]
+    least += [problem.max_k + 1.0] if problem.max_k < problem.mdp.horizon else []
+    return min(least, default=1.0)
 
 
 def _none_is_better(problem: Problem, by_k: tuple[HorizonAtK, ...], episodes: int) -> bool:
@@ -168,10 +214,11 @@ def _at_k(problem: Problem, k: int, exact: ExactHorizon, tight: AppendixCBound) 
         theorem_reason=theorem.reason,
         witness=exact.witness if exact_m is not None else upper[2] if upper else None,
         least_possible_m=exact.least_possible_m,
+        is_finished=exact.is_finished and tight.is_finished,
     )
 
 
-def _from_distributions(problem: Problem, k: int) -> tuple[ExactHorizon, AppendixCBound]:
+def _from_distributions(problem: Problem, k: int, course: Course) -> tuple[ExactHorizon, AppendixCBound]:
     """What the distributions of returns show: the exact m or one that suffices, and Appendix C's bound where it can add
     to that.
 
@@ -180,20 +227,21 @@ def _from_distributions(problem: Problem, k: int) -> tuple[ExactHorizon, Appendi
     """
     num_sequences = _num_sequences(problem, k)
     if problem.exact and problem.is_goal_mdp and problem.gamma == 1.0:
-        found = goal_sufficient_m(problem, k)
+        with _looking(problem, k, course):
+            found = goal_sufficient_m(problem, k, course=course)
         work = num_sequences * math.isqrt(found.m or 1)
         if num_sequences > MAX_SEQUENCES or (found.m is not None and work > MAX_WORK_BESIDE_EXACT):
             return found, _no_appendix_c(k, num_sequences)
-        if found.smallest_m_verified or found.reason == NOT_TRIED:
-            return found, appendix_c_bound(problem, k, sufficient_m=found.m)
-    exact = _exact(problem, k)
+        if found.smallest_m_verified or found.reason == NOT_TRIED or not found.is_finished:
+            return found, _appendix_c(problem, k, course, sufficient_m=found.m)
+    exact = _exact(problem, k, course)
     if exact.m is not None and num_sequences > MAX_SEQUENCES:
         return exact, _no_appendix_c(k, num_sequences)
-    return exact, appendix_c_bound(problem, k, sufficient_m=exact.m)
+    return exact, _appendix_c(problem, k, course, sufficient_m=exact.m)
 
 
 def _with_ties(
-    problem: Problem, k: int, ties: Ties, most: int | None, max_points: int
+    problem: Problem, k: int, ties: Ties, most: int | None, max_points: int, course: Course
 ) -> tuple[ExactHorizon, AppendixCBound]:
     """The same for another rule: an m up to `most`, and Appendix C where there is none but work may be done."""
     num_sequences = _num_sequences(problem, k)
@@ -202,12 +250,29 @@ def _with_ties(
     if problem.exact and not is_goal and max_points < PATIENT_POINTS and num_sequences > MAX_SEQUENCES:
         return ExactHorizon(k, reason=f"not affordable: {num_sequences:,} action sequences"), AppendixCBound(k)
     if problem.exact and is_goal and (most is None or num_sequences > MAX_SEQUENCES):
-        exact = goal_sufficient_m(problem, k, max_points=max_points, ties=ties)
-    if problem.exact and not (exact.smallest_m_verified or exact.reason == NOT_TRIED):
-        exact = _exact(problem, k, ties, most, max_points)
+        with _looking(problem, k, course, ties):
+            exact = goal_sufficient_m(problem, k, max_points=max_points, ties=ties, course=course)
+    if problem.exact and exact.is_finished and not (exact.smallest_m_verified or exact.reason == NOT_TRIED):
+        exact = _exact(problem, k, course, ties, most, max_points)
     if exact.m is not None or most is not None or max_points < PATIENT_POINTS or num_sequences > MAX_SEQUENCES:
         return exact, AppendixCBound(k, reason="left out")
-    return exact, appendix_c_bound(problem, k, uniform_ties=False)
+    return exact, _appendix_c(problem, k, course, uniform_ties=False)
+
+
+@contextmanager
+def _looking(problem: Problem, k: int, course: Course, ties: Ties = "uniform") -> Iterator[None]:
+    """Look for an exact m: say so, and leave some time for Appendix C."""
+    rule = "" if ties == "uniform" else f", ties {ties}"
+    course.phase(f"exact horizon, k = {k} of {problem.max_k}{rule}")
+    with course.share(_EXACT_SHARE):
+        yield
+
+
+def _appendix_c(
+    problem: Problem, k: int, course: Course, *, sufficient_m: int | None = None, uniform_ties: bool = True
+) -> AppendixCBound:
+    course.phase(f"Appendix C, k = {k} of {problem.max_k}")
+    return appendix_c_bound(problem, k, sufficient_m=sufficient_m, uniform_ties=uniform_ties, course=course)
 
 
 def _num_sequences(problem: Problem, k: int) -> int:
@@ -215,14 +280,23 @@ def _num_sequences(problem: Problem, k: int) -> int:
 
 
 def _exact(
-    problem: Problem, k: int, ties: Ties = "uniform", most: int | None = None, points: int = PATIENT_POINTS
+    problem: Problem,
+    k: int,
+    course: Course,
+    ties: Ties = "uniform",
+    most: int | None = None,
+    points: int = PATIENT_POINTS,
 ) -> ExactHorizon:
     if not problem.exact:
         return ExactHorizon(k, reason="not asked for")
     sweep = problem.sweep(k)
+    most_m = MAX_M
     if sweep is not None and sweep.solvable:  # some m suffices, by the law of large numbers: only optimal actions tie
-        return exact_horizon(problem, k, max_m=min(PATIENT_M, most or PATIENT_M), max_points=points, ties=ties)
-    return exact_horizon(problem, k, max_m=min(MAX_M, most or MAX_M), max_points=min(points, MAX_POINTS), ties=ties)
+        most_m = PATIENT_M
+    else:
+        points = min(points, MAX_POINTS)
+    with _looking(problem, k, course, ties):
+        return exact_horizon(problem, k, max_m=min(most_m, most or most_m), max_points=points, ties=ties, course=course)
 
 
 def _no_appendix_c(k: int, num_sequences: int) -> AppendixCBound:

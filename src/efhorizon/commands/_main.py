@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 an error, said in one line; 2 wrong usage or an unknown na
 
 from __future__ import annotations
 
+import argparse
 import errno
 import io
 import os
@@ -32,12 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not (sys.argv[1:] if arguments is None else arguments):
         given.print_help()
         return _exit.USAGE
-    kept = ""
+    options = argparse.Namespace()
     try:
         options = given.parse_args(arguments)
-        chosen = command(options.verb)
-        kept = getattr(chosen, "kept", lambda _: "")(options)
-        code = chosen.run(options)
+        options.typed = list(sys.argv[1:] if arguments is None else arguments)
+        code = command(options.verb).run(options)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise
         return code
     except (UsageError, UnknownNameError) as error:
@@ -48,14 +48,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has seen enough, as in `| head`
         return _exit.DONE
     except KeyboardInterrupt:
-        return _failed(": ".join(filter(None, ("interrupted", kept))), _exit.INTERRUPTED)
+        return _failed(f"interrupted: {_kept(options)}", _exit.INTERRUPTED)
     except (MemoryError, OSError, RuntimeError) as error:
         if _is_out_of_memory(error):
-            return _failed(": ".join(filter(None, ("out of memory", kept))), _exit.ERROR)
+            return _failed(f"out of memory: {_kept(options)}", _exit.ERROR)
         if not isinstance(error, OSError):
             raise
         where = f"{error.filename}: " if error.filename else ""
         return _failed(f"{where}{error.strerror or error}", _exit.ERROR)
+
+
+def _kept(options: argparse.Namespace) -> str:
+    """What a command that has ended early leaves behind: asked now, so that it is what is there now."""
+    if not hasattr(options, "verb"):
+        return _exit.NOTHING_KEPT
+    return str(getattr(command(options.verb), "kept", lambda _: _exit.NOTHING_KEPT)(options))
 
 
 def _is_out_of_memory(error: Exception) -> bool:

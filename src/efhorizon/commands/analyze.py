@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from efhorizon.commands import _arguments, _exit, _types
+from efhorizon.commands import _analysis, _arguments, _exit, _types
 from efhorizon.commands._exit import UsageError
 
 HELP = "say how hard a table is for RL, and why"
@@ -13,8 +13,14 @@ Computes every bound of the paper on a table. Prints the effective horizon, the
 number of timesteps that each bound promises, and the state that makes it hard.
 Several tables give one row each; a table with unexplored states gives
 intervals.
+
+The search for exact figures takes 45 seconds at most. If that is not enough,
+the answer is a bound and says so. What was found is kept beside the table: the
+same command goes on from there, and further with --max-minutes.
 """
-EXAMPLE = "efhorizon analyze freeway_10_fs30 --max-k 2"
+EXAMPLE = """\
+efhorizon analyze freeway_10_fs30 --max-k 2
+  efhorizon analyze Taxi-v4-T200 --max-minutes 10"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,9 +45,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar=("LOW", "HIGH"),
         help="range of the rewards of unexplored states (default: the range in the table)",
     )
+    parser.add_argument(
+        "--max-minutes",
+        type=_types.minutes,
+        metavar="TIME",
+        help="time for the exact figures of a table: 90 (minutes), 1h30m or 45s; all of it is used if they need it "
+        f"(default: {_analysis.DEFAULT_SECONDS:g}s)",
+    )
+    parser.add_argument("--fresh", action="store_true", help="compute everything again, whatever earlier calls found")
     _arguments.add_image(parser, "the deciding state")
     _arguments.add_results_folder(parser, "the analysis")
     _arguments.add_json(parser)
+
+
+def kept(options: argparse.Namespace) -> str:
+    return _analysis.kept(options)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     for given in options.table:
         path = table_path(given, options.tables)
         mdp = opened_table(path, horizon=options.horizon)
-        with _terminal.waiting(f"analyzing {path}"):
+        with _analysis.course(path, options) as course:
             result = analyze(
                 mdp,
                 gamma=options.gamma,
@@ -70,13 +88,14 @@ def run(options: argparse.Namespace) -> int:
                 max_k=options.max_k,
                 reward_bounds=None if options.reward_bounds is None else tuple(options.reward_bounds),
                 ties=options.ties,
+                course=course,
             )
         results.append((path, result))
         deciding = result.deciding if isinstance(result, Analysis) else None
         seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
         saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image)
-        kept = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
-        notes.append(kept or f"kept in {options.results}; for a web page: efhorizon report {options.results}")
+        refused = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
+        notes.append(refused or f"kept in {options.results}; for a web page: efhorizon report {options.results}")
     if options.json:
         image = str(saved.image) if saved.image else None
         contents = [

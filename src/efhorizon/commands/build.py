@@ -104,8 +104,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_json(parser)
 
 
-def kept(_: argparse.Namespace) -> str:
-    return "the states found so far are kept; run the same command to continue"
+def kept(options: argparse.Namespace) -> str:
+    return _exit.kept_in(options.out / "searches", "the states found so far are kept")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from efhorizon.agents.deep.protocol import PAPER_STEPS
-from efhorizon.commands import _arguments
+from efhorizon.commands import _arguments, _exit
 from efhorizon.study import sweep
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_json(parser)
 
 
-def kept(_: argparse.Namespace) -> str:
-    return "what is done is kept; run the same command to continue"
+def kept(options: argparse.Namespace) -> str:
+    return _exit.kept_in(options.out, "what is done is kept")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -40,6 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_json(parser)
 
 
+def kept(options: argparse.Namespace) -> str:
+    written = [str(folder) for folder in (options.export, options.publish) if folder is not None]
+    if not written:
+        return _exit.NOTHING_KEPT
+    return f"each file in {' and '.join(written)} is complete, but some may be of before; run the same command again"
+
+
 def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _terminal
     from efhorizon.errors import EfhorizonError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from efhorizon.commands import _arguments, _types
+from efhorizon.commands import _arguments, _exit, _types
 from efhorizon.commands._exit import UsageError
 
 HELP = "run GORP, or find the fewest episodes with which it succeeds"
@@ -69,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    return "checkpoints are kept; run the same command to continue" if options.checkpoints else ""
+    if options.checkpoints is None:
+        return _exit.NOTHING_KEPT
+    return _exit.kept_in(options.checkpoints, "checkpoints are kept")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    return "" if options.forecast else "what is done is kept; run the same command to continue"
+    return _exit.NOTHING_KEPT if options.forecast else _exit.kept_in(options.out, "what is done is kept")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_json(parser)
 
 
-def kept(_: argparse.Namespace) -> str:
-    return "finished runs are kept; run the same command to continue"
+def kept(options: argparse.Namespace) -> str:
+    return _exit.kept_in(options.results, "finished runs are kept")
 
 
 def run(options: argparse.Namespace) -> int:

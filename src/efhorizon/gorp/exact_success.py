@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,9 +34,12 @@ class ExactSuccess:
     choices: Choices | None = None  # None where they are too many to keep
     returns: ReturnDistributions | None = None  # after the sequences of each group of the choices
 
-    def __init__(self, problem: Problem, k: int, ties: Ties = "uniform") -> None:
+    def __init__(
+        self, problem: Problem, k: int, ties: Ties = "uniform", *, check: Callable[[], None] | None = None
+    ) -> None:
+        """`check` is called now and then, and may end it all by an exception."""
         self._policy, self._ties = problem.policy, ties
-        self._forward = ForwardChoices(problem, k)
+        self._forward = ForwardChoices(problem, k, check=check)
         if self._forward.num_sequences <= MAX_SEQUENCES:
             self.choices = choices(problem, k)
             self.returns = self._forward.returns_from(self.choices.group_ends)

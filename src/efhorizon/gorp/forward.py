@@ -6,6 +6,7 @@ pair are found again whenever success is computed (`success.py`). Goal MDPs need
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -25,8 +26,9 @@ _POINTS_A_TIME = 20_000  # the same for the choices of one time, however few: tw
 class ForwardChoices:
     """GORP with k-action sequences where returns have a lattice."""
 
-    def __init__(self, problem: Problem, k: int) -> None:
-        self._problem, self._k = problem, k
+    def __init__(self, problem: Problem, k: int, *, check: Callable[[], None] | None = None) -> None:
+        """`check` is called at every time, and may end it all by an exception."""
+        self._problem, self._k, self._check = problem, k, check
         ends = np.append(self._ends(), -1)
         self._returns = problem.return_distributions(ends)
         self._place = np.zeros(problem.timeline.num_pairs + 1, np.int32)  # the last is an episode that is over: pair -1
@@ -47,6 +49,8 @@ class ForwardChoices:
             raise ValueError(NOT_FORWARD)
 
         def chances_at(pairs: NDArray[np.int64]) -> Chances:
+            if self._check is not None:
+                self._check()
             options = choices_at(self._problem, pairs, self._k)
             greedy = GreedyChoices(options, self._returns.part(self._place[options.group_ends]))
             (chances, missing, error), points = greedy.probabilities(m, ties)

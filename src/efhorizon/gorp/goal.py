@@ -9,6 +9,7 @@ Nothing has to be kept for a choice (`success.py`), and no distribution of retur
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -40,14 +41,15 @@ class _GoalTable(NamedTuple):
 class GoalChoices:
     """GORP with k-action sequences in a goal MDP without discount."""
 
-    def __init__(self, problem: Problem, k: int) -> None:
+    def __init__(self, problem: Problem, k: int, *, check: Callable[[], None] | None = None) -> None:
+        """`check` is called at every time, and may end it all by an exception."""
         if not problem.is_goal_mdp or problem.gamma != 1.0:
             raise ValueError("only in a goal MDP without discount is a return 0 or one other number")
         mdp, line = problem.mdp, problem.timeline
         if mdp.num_actions**k > MAX_SEQUENCES_A_CHOICE:
             raise ValueError(f"{mdp.num_actions}^{k} sequences are too many to compare one by one")
         pays = (mdp.reward_values == problem.rewards[-1])[mdp.reward_codes]
-        self._problem, self._k = problem, k
+        self._problem, self._k, self._check = problem, k, check
         # a chance of 1 is left to actions that reach the goal at once, for it has no rounding error
         self._table = _GoalTable(line.states, line.successors, pays, problem.goal_chances, 4 * mixing_error(line))
 
@@ -57,6 +59,8 @@ class GoalChoices:
             raise ValueError(NOT_FORWARD)
 
         def chances_at(pairs: NDArray[np.int64]) -> Chances:
+            if self._check is not None:
+                self._check()
             chances = np.zeros((len(pairs), self._problem.mdp.num_actions))
             errors, work = np.zeros(len(pairs)), np.zeros(len(pairs), np.int64)
             with threads_if(len(pairs) >= _PARALLEL_FROM):

@@ -7,6 +7,8 @@ search goes by steps of which each caller takes those that it can afford, in thi
     grow      ever larger m until one suffices
     narrow    bisection between an m that fails and one that suffices
     verify    every m that was passed over
+
+A search can be interrupted before any attempt, and go on from its `state` later, as if nothing had happened.
 """
 
 from __future__ import annotations
@@ -36,16 +38,70 @@ class Attempt(Generic[_Evidence]):
     points: int = 0  # a measure of the work
 
 
+@dataclass(frozen=True)
+class SearchState(Generic[_Evidence]):
+    """All that a search knows between two attempts; `LeastM` says what each part is."""
+
+    failing: int = 0
+    m: int | None = None
+    found: Attempt[_Evidence] | None = None
+    num_failing: int = 0
+    undecided: int | None = None
+    steps_done: int = 0
+    points_scanned: int = 0
+    points_verified: int = 0
+
+
 class LeastM(Generic[_Evidence]):
     """A search under way. A step does nothing where there is nothing left to do."""
 
-    def __init__(self, attempt: Callable[[int], Attempt[_Evidence]], *, failing: int = 0, m: int | None = None) -> None:
+    def __init__(
+        self,
+        attempt: Callable[[int], Attempt[_Evidence]],
+        *,
+        failing: int = 0,
+        m: int | None = None,
+        before: Callable[[LeastM[_Evidence], int], None] | None = None,
+    ) -> None:
+        """`before` is called before each attempt with the m to try, and may end the search by an exception."""
         self._attempt = attempt
+        self._before = before
         self.failing = failing  # below m, the last one that was not seen to suffice
         self.m = m  # suffices; None as long as none is known to
         self.found: Attempt[_Evidence] | None = None  # at m, or at the last one tried as long as none suffices
         self.num_failing = 0  # every m up to this one was tried and fails
         self.undecided: int | None = None  # the m at which verification had to end
+        self.steps_done = 0  # of those given to `run`
+        self.points_scanned = self.points_verified = 0  # the work of these steps so far
+        self.part_done: float | None = None  # of the step under way, where that can be said
+
+    @property
+    def state(self) -> SearchState[_Evidence]:
+        """What `resume` takes."""
+        return SearchState(
+            failing=self.failing,
+            m=self.m,
+            found=self.found,
+            num_failing=self.num_failing,
+            undecided=self.undecided,
+            steps_done=self.steps_done,
+            points_scanned=self.points_scanned,
+            points_verified=self.points_verified,
+        )
+
+    def resume(self, state: SearchState[_Evidence]) -> None:
+        """Go on from where another search was."""
+        self.failing, self.m, self.found = state.failing, state.m, state.found
+        self.num_failing, self.undecided, self.steps_done = state.num_failing, state.undecided, state.steps_done
+        self.points_scanned, self.points_verified = state.points_scanned, state.points_verified
+
+    def run(self, *steps: Callable[[], None]) -> None:
+        """Take these steps, but for those that were done before the search was interrupted."""
+        for number, step in enumerate(steps):
+            if number >= self.steps_done:
+                self.part_done = None
+                step()
+                self.steps_done = number + 1
 
     @property
     def points(self) -> int:
@@ -59,9 +115,9 @@ class LeastM(Generic[_Evidence]):
 
     def scan(self, max_m: int, max_points: int) -> None:
         """Try m = 1, 2, ... until one suffices, or that has taken more than so many points."""
-        points = 0
-        while self.m is None and self.failing < max_m and points <= max_points:
-            points += self._try(self.failing + 1, self._attempt).points
+        while self.m is None and self.failing < max_m and self.points_scanned <= max_points:
+            self.part_done = max(self.failing / max_m, self.points_scanned / max(1, max_points))
+            self.points_scanned += self._try(self.failing + 1, self._attempt).points
             self.num_failing = self.failing
 
     def grow(self, growth: Callable[[int], int], max_m: int, *, max_points: int | None = None) -> None:
@@ -80,14 +136,19 @@ class LeastM(Generic[_Evidence]):
         while self.m is not None and not is_close(self.failing, self.m):
             self._try(middle(self.failing, self.m), attempt or self._attempt)
 
-    def verify(self, max_points: int) -> None:
-        """Try the m that were passed over, in order, if that can be done with so many points."""
-        points = 0
-        for smaller in range(self.num_failing + 1, self.m or 0):
-            if points + ((self.m or 0) - smaller) * self.points // 2 > max_points:  # a smaller m takes less, mostly
+    def verify(self, max_points: int | None, *, attempt: Callable[[int], Attempt[_Evidence]] | None = None) -> None:
+        """Try the m that were passed over, in order, if that can be done with so many points.
+
+        `attempt` may be one that leaves it open whether an m suffices, which ends it.
+        """
+        first = self.num_failing + 1
+        for smaller in range(first, self.m or 0):
+            left = ((self.m or 0) - smaller) * self.points // 2  # a smaller m takes less, mostly
+            if max_points is not None and self.points_verified + left > max_points:
                 return
-            tried = self._attempt(smaller)
-            points += tried.points
+            self.part_done = (smaller - first) / ((self.m or 0) - first)
+            tried = self._attempted(smaller, attempt or self._attempt)
+            self.points_verified += tried.points
             if tried.suffices is None:
                 self.undecided = smaller
                 return
@@ -97,7 +158,7 @@ class LeastM(Generic[_Evidence]):
             self.num_failing = smaller
 
     def _try(self, m: int, attempt: Callable[[int], Attempt[_Evidence]]) -> Attempt[_Evidence]:
-        tried = attempt(m)
+        tried = self._attempted(m, attempt)
         if tried.suffices:
             self.m = m
         else:
@@ -105,3 +166,8 @@ class LeastM(Generic[_Evidence]):
         if tried.suffices or self.m is None:
             self.found = tried
         return tried
+
+    def _attempted(self, m: int, attempt: Callable[[int], Attempt[_Evidence]]) -> Attempt[_Evidence]:
+        if self._before is not None:
+            self._before(self, m)
+        return attempt(m)

@@ -11,11 +11,10 @@ its optimal episode look as those of the MDP do, so it shares their pictures.
 
 from __future__ import annotations
 
-import inspect
 import json
 import platform
 import time
-from importlib import import_module, metadata
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,11 @@ from efhorizon._version import __version__
 from efhorizon.agents.deep.observations import observation_note
 from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures, writable
 from efhorizon.bounds.effective_horizon import effective_horizon_with
-from efhorizon.bounds.registry import Bound, registered_bounds
+from efhorizon.bounds.registry import BUILT_IN, registered_bounds
 from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.gorp.ties import Ties
-from efhorizon.io.behaviour import is_version, source_digest, version_name
+from efhorizon.io.behaviour import is_version, version_name
 from efhorizon.io.decode import record_of
 from efhorizon.io.names import is_safe_name
 from efhorizon.mdp import TabularMDP
@@ -64,7 +63,6 @@ from efhorizon.suites.action_names import action_names
 OTHER_RULES: tuple[Ties, ...] = ("lowest", "adversarial")
 TIES_POINTS = 10_000_000  # lattice points of one m that other rules may take: a minute for each of them, at most
 MAX_BINS = 60  # of a histogram
-BUILT_IN = "built in"  # the version of a bound of this package: that of the analysis
 _MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
 UCB = "ucb"  # the bound that only counts states
@@ -102,8 +100,8 @@ def current_analysis(
     return completed
 
 
-def is_current(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K) -> bool:
-    """Whether there is an analysis of the table with everything in it, other rules for ties and pictures included."""
+def is_current(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K, with_ties: bool = True) -> bool:
+    """Whether there is a finished analysis of the table with its pictures, and with other rules for ties."""
     name = _name(mdp)
     try:
         analysis = results.analysis(name) if results.has_analysis(name) else None
@@ -113,7 +111,7 @@ def is_current(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K)
         analysis is not None
         and is_complete(analysis)
         and _is_made_from(analysis, _inputs(mdp, max_k))
-        and analysis.figures.exact_by_ties is not UNSET
+        and not (with_ties and analysis.figures.exact_by_ties is UNSET)
         and _has_pictures(results, analysis)
     )
 
@@ -224,7 +222,7 @@ def analysis_record(
             analyze=round(time.monotonic() - began, 3),
         ),
         provenance=replace(
-            _inputs(mdp, max_k, policy),
+            _inputs(mdp, max_k, policy, is_finished=analysis.is_finished),
             efhorizon=__version__,
             packages={name: metadata.version(name) for name in ("numpy", "numba", "scipy")},
             python=platform.python_version(),
@@ -287,17 +285,21 @@ def _name(mdp: TabularMDP, policy: PolicyFile | None = None) -> str:
     return str(name)
 
 
-def _inputs(mdp: TabularMDP, max_k: int, policy: PolicyFile | None = None) -> AnalysisProvenance:
-    """Everything that an analysis depends on."""
+def _inputs(
+    mdp: TabularMDP, max_k: int, policy: PolicyFile | None = None, *, is_finished: bool = True
+) -> AnalysisProvenance:
+    """Everything that an analysis depends on. A study's takes the time that it needs: one cut short is none of it."""
     settings = AnalysisSettings(max_k=max_k, gamma=1.0, exploration=UNIFORM)
     if policy is not None:
         settings = replace(settings, exploration=policy.label, network=policy.network)
+    if not is_finished:
+        settings = replace(settings, cut_short=True)
     return AnalysisProvenance(
         table_fingerprint=mdp.fingerprint(),
         table_inputs=mdp.metadata.get("inputs"),
         code=version_name("analysis", BEHAVIOUR),
         settings=settings,
-        bounds={bound.name: _bound_digest(bound) for bound in registered_bounds()},
+        bounds={bound.name: bound.version for bound in registered_bounds()},
     )
 
 
@@ -313,17 +315,6 @@ def _is_made_from(analysis: AnyAnalysis, inputs: AnalysisProvenance) -> bool:
         and all(inputs.bounds[name] == BUILT_IN for name in inputs.bounds.keys() - made_from.bounds.keys())
         and None not in inputs.bounds.values()
     )
-
-
-def _bound_digest(bound: Bound) -> str | None:
-    """A version of a user's bound; None if its source is unknown, so that changes would go unnoticed."""
-    module = bound.function.__module__
-    if module.startswith("efhorizon."):
-        return BUILT_IN
-    try:
-        return source_digest(inspect.getsource(bound.function if module == "__main__" else import_module(module)))
-    except (OSError, TypeError, ImportError):
-        return None
 
 
 def _has_pictures(results: Results, analysis: AnyAnalysis) -> bool:

@@ -300,6 +300,7 @@ class AnalysisSettings(Record, frozen=True, kw_only=True):
     gamma: Number | None = None
     exploration: str | None = None
     network: Text | UnsetType = UNSET  # digest of the parameters behind the exploration policy; UNSET: uniform
+    cut_short: bool | UnsetType = UNSET  # whether a time budget ended the search for exact figures
 
 
 class AnalysisProvenance(Record, frozen=True, kw_only=True):

@@ -22,7 +22,8 @@ def keep_analysis(
     """Write an analysis into a results folder; returns why it was not written, or None.
 
     A report compares analyses by the paper's rules: complete tables, no discount, uniform exploration and ties. An
-    analysis of a study, which has other rules for ties beside these, stays as it is.
+    analysis of a study, which has other rules for ties beside these, stays as it is; so does a finished one where this
+    one was cut short by its time budget.
     """
     unsuitable = _unsuitable(analysis, is_uniform)
     if unsuitable is not None:
@@ -30,7 +31,7 @@ def keep_analysis(
     assert isinstance(analysis, Analysis)
     try:
         results = Results.made(folder)
-        if not is_current(results, mdp, max_k=max_k):
+        if not is_current(results, mdp, max_k=max_k, with_ties=analysis.is_finished):
             record, pictures = analysis_record(mdp, max_k=max_k, analysis=analysis)
             results.write_analysis(record, pictures)
     except Exception as error:

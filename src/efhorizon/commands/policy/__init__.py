@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from efhorizon.commands import _groups
+from efhorizon.commands import _exit, _groups
 
 HELP = "make, tabulate and judge policies to start from"
 DESCRIPTION = """\
@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    return str(getattr(_groups.command(__name__, options.policy_verb), "kept", lambda _: "")(options))
+    return str(getattr(_groups.command(__name__, options.policy_verb), "kept", lambda _: _exit.NOTHING_KEPT)(options))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -90,8 +90,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_json(parser)
 
 
-def kept(_: argparse.Namespace) -> str:
-    return "the run is kept; run the same command to continue"
+def kept(options: argparse.Namespace) -> str:
+    from efhorizon.policies.pretrain import checkpoint_path
+
+    return _exit.kept_in(checkpoint_path(_out(options)), "the run is kept")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -115,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
         precision=chosen_precision(options.precision, torch_device(options.device)),
         **changes,
     )
-    out = options.out if options.out.suffix == ".npz" else options.out / f"{options.game}.npz"
+    out = _out(options)
     keep_freed_memory()
     with ExitStack() as stack:
         board = stack.enter_context(_pretraining.Board(options.tensorboard, out)) if options.tensorboard else None
@@ -128,3 +130,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         _terminal.show(_pretraining.lines(made))
     return _exit.DONE
+
+
+def _out(options: argparse.Namespace) -> Path:
+    """The file for the network."""
+    out: Path = options.out
+    return out if out.suffix == ".npz" else out / f"{options.game}.npz"

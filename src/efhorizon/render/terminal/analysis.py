@@ -85,10 +85,19 @@ def _verdict(result: Analysis) -> Parts:
             f"policy in {steps(horizon.sample_complexity)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} "
             "that the paper gave PPO and DQN."
         )
+    if not result.is_finished:
+        yield f"{warned('Not finished')}: {literal(horizon.reason)}.{_what_is_ruled_out(result)}"
     if min_k == 1:
         yield "Acting greedily on the values of the exploration policy is optimal: the rewards show the way."
     elif min_k is not None:
         yield f"It takes k = {min_k} steps of planning before acting greedily is optimal."
+
+
+def _what_is_ruled_out(result: Analysis) -> str:
+    """What an unfinished search for the effective horizon has shown so far."""
+    horizon = result.effective_horizon
+    rounded_down = math.floor(100 * horizon.at_least) / 100
+    return f" It is at least {numbers.decimal(rounded_down)}." if rounded_down > 1 else ""
 
 
 def _at_k(entry: HorizonAtK) -> str:
@@ -96,6 +105,8 @@ def _at_k(entry: HorizonAtK) -> str:
     theorem = "does not apply" if entry.theorem_m is None else f"gives {steps(entry.theorem_m)}"
     why = f" ({literal(entry.theorem_reason)})" if entry.theorem_reason else ""
     exact = f"m = {steps(entry.exact_m)} exactly, " if entry.exact_m is not None else ""
+    if not entry.is_finished and (entry.least_possible_m or 0) > 1:
+        exact = f"m ≥ {steps(entry.least_possible_m)} so far, "
     return f"{exact}{bound}; Theorem 5.4 {theorem}{why}"
 
 
