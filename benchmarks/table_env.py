@@ -53,7 +53,7 @@ def main() -> None:
                 env = ef.TableVectorEnv(mdp, options.envs, observations=observations, copy=copy)
                 shape = env.single_observation_space.shape
                 rate = steps_per_second(env, options.envs, options.seconds)
-                print(f"  {observations:5} {str(shape):8} copy={copy!s:5} {rate:14,.0f} steps a second")
+                print(f"  {observations:5} {shape!s:8} copy={copy!s:5} {rate:14,.0f} steps a second")
         env = ef.TableVectorEnv(mdp, options.envs, observations="state", info=True)
         rate = steps_per_second(env, options.envs, options.seconds)
         print(f"  state with V*, Q* and regret  {rate:11,.0f} steps a second")

@@ -220,9 +220,17 @@ class TabularMDP(TableMethods):
 
 
 _ROWS_A_BLOCK = 1 << 16
-_FIELDS = ("transitions", "reward_codes", "reward_values", "horizon") + (
-    "screens", "screen_mapping", "base_states", "states", "unexplored"
-)  # fmt: skip
+_FIELDS = (
+    "transitions",
+    "reward_codes",
+    "reward_values",
+    "horizon",
+    "screens",
+    "screen_mapping",
+    "base_states",
+    "states",
+    "unexplored",
+)
 
 
 def _rebuilt(fields: dict[str, Any]) -> TabularMDP:

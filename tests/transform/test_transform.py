@@ -70,8 +70,6 @@ def test_a_potential_with_many_digits_is_rounded_and_ties_stay(
     assert len(lost) == 1  # exactly the same for every episode
     assert float(lost.pop()) == pytest.approx(phi[0], abs=1e-3 * np.abs(phi).max())
     assert optimal_sequences(mdp) == optimal_sequences(shaped)
-    times, states = np.nonzero(~np.isnan(mdp.optimal_values()))
-    assert len(times)
     assert (mdp.optimal_policy()[0, 0] == shaped.optimal_policy()[0, 0]).all()  # as the package sees it
 
 

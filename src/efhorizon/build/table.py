@@ -38,7 +38,7 @@ def table(
         screens=SearchScreens(search, shown),
         screen_mapping=mapping.astype(np.int32),
         states=SearchStates(search, first),
-        metadata={**(metadata or {}), "num_states_raw": count},
+        metadata={**(metadata or {}), "num_states_raw": count, "closed": count == search.num_states and search.is_closed},
     )
 
 

@@ -89,6 +89,7 @@ class _Metadata(Struct, frozen=True):
     provenance: _Provenance | None = None
     inputs: _Inputs | None = None
     num_states_raw: _Count | None = None
+    closed: bool | None = None  # whether nothing was cut off at the horizon; None: older versions do not say
     degenerate: bool | None = None
     returns: tuple[_Number, _Number] | None = None
     verification: _Verification | None = None

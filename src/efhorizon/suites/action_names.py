@@ -13,5 +13,7 @@ def action_names(metadata: Mapping[str, Any], num_actions: int) -> tuple[str, ..
 
     A table whose actions are not those of its suite says itself what they are called.
     """
-    known = metadata.get("action_names") or registry.suite(metadata.get("suite")).action_names(str(metadata.get("game")))
+    known = metadata.get("action_names") or registry.suite(metadata.get("suite")).action_names(
+        str(metadata.get("game"))
+    )
     return tuple(known[action] if action < len(known) else str(action) for action in range(num_actions))

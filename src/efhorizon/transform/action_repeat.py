@@ -40,7 +40,7 @@ def with_action_repeat(mdp: TabularMDP, times: int) -> TabularMDP:
 def _repeated(
     mdp: TabularMDP, times: int, left: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int32], Fraction | None]:
-    """Sums of rewards over `times` and over `left` steps [S, A], where the former lead [S, A], and the rewards' unit."""
+    """Sums of rewards over `times` and over `left` steps [S, A], where the former lead, and the rewards' unit."""
     units = mdp.reward_units()
     rewards: NDArray[Any] = (mdp.reward_values if units is None else units[0])[mdp.reward_codes]
     actions = np.arange(mdp.num_actions)

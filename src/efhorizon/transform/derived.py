@@ -14,7 +14,7 @@ from efhorizon.errors import InvalidTableError
 from efhorizon.mdp import StateSequence, TabularMDP
 
 # What is said about the table as it was built, and is no longer true of a changed one.
-_NO_LONGER_TRUE = ("verification", "inputs", "num_states_raw", "degenerate", "returns")
+_NO_LONGER_TRUE = ("verification", "inputs", "num_states_raw", "closed", "degenerate", "returns")
 
 Rewards = tuple[NDArray[Any], NDArray[np.float64]]  # codes [S, A] and values [R]
 

@@ -5,7 +5,7 @@
 The discounted return of every episode becomes its old one less phi(start), so the optimal policies are those of before.
 That needs phi_T = 0: at the last step a state pays differently than before, whence `unrolled`.
 
-Ties between optimal actions must survive, so sums are exact. Rewards of a table are decimals that float32 can tell apart.
+Ties between optimal actions must survive, so sums are exact. Rewards of a table are decimals that float32 tells apart.
 Where shaped rewards have more digits than that, the potential is rounded, which gives another potential, just as good;
 rounding the shaped rewards themselves would not.
 """
@@ -34,9 +34,7 @@ _MAX_DECIMALS = 12
 _WORST_ROUNDING = 1e-3  # of the largest potential: with more, it would be another shaping than was asked for
 
 
-def with_potential(
-    mdp: TabularMDP, potential: ArrayLike | Callable[[int], float], *, gamma: float = 1.0
-) -> TabularMDP:
+def with_potential(mdp: TabularMDP, potential: ArrayLike | Callable[[int], float], *, gamma: float = 1.0) -> TabularMDP:
     """The table shaped by a potential [S], or by a function of the state."""
     require_complete(mdp, "shaping")
     reward_scale(mdp, gamma=gamma)  # refuses a bad discount

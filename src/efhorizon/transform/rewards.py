@@ -23,7 +23,9 @@ def with_rewards(mdp: TabularMDP, rewards: ArrayLike | Callable[[int, int, float
     table = TabularMDP(mdp.transitions, array, mdp.horizon)  # checks and codes them
     label = f"rewards-{short_digest(table.rewards)}"
     coded = table.reward_codes, table.reward_values
-    return derived(mdp, mdp.transitions, coded, mdp.horizon, label=label, change={"change": "rewards"})
+    kept = {name: mdp.metadata[name] for name in ("closed",) if name in mdp.metadata}
+    change = {"change": "rewards"}
+    return derived(mdp, mdp.transitions, coded, mdp.horizon, label=label, change=change, metadata=kept)
 
 
 def _called(mdp: TabularMDP, function: Callable[[int, int, float], float]) -> list[list[float]]:

@@ -40,7 +40,8 @@ def with_horizon(mdp: TabularMDP, horizon: int, *, closed: bool = False) -> Tabu
     if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
         raise InvalidTableError(f"horizon must be a positive integer, got {horizon!r}")
     horizon = int(horizon)
-    if horizon > mdp.horizon and not (closed or is_closed(mdp)):
+    closed = horizon >= mdp.horizon and (closed or is_closed(mdp))
+    if horizon > mdp.horizon and not closed:
         raise InvalidTableError(
             f"the table was made for horizon {mdp.horizon}, and states beyond it may have been cut off: build it with "
             f"horizon {horizon}, or say closed=True if you know that every -1 is a true end"
@@ -54,16 +55,19 @@ def with_horizon(mdp: TabularMDP, horizon: int, *, closed: bool = False) -> Tabu
         origin=states,
         label=f"T{horizon}",
         change={"change": "horizon", "horizon": horizon},
+        metadata={"closed": True} if closed else None,
     )
 
 
 def is_closed(mdp: TabularMDP) -> bool:
     """Whether it is certain that no transition is -1 only because the table ends at its horizon.
 
-    A state that was cut off would have been entered at the horizon T of the search, from a state T - 1 steps away from
+    Newer tables say so. Of others: a state that was cut off would have been entered at the horizon T of the search, from a state T - 1 steps away from
     the start. There is none if nothing is -1, if every episode ends before the T-th step, or if no state is that far
     away. The last holds for states that were not merged only: a merged one is as far away as the nearest of them.
     """
+    if mdp.metadata.get("closed") is True:
+        return True
     order, depths = graph.breadth_first_order(mdp.transitions)
     if mdp.unexplored is not None and mdp.unexplored[order].any():
         return False

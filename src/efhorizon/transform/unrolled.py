@@ -27,8 +27,8 @@ def timed_table(
     """A table that pays `usual` [S, A] at every step but the last, and `last` [S, A] then, as codes into `values`.
 
     `line` is the timeline of the moves. If no state that can be met at the last step is met before it, or if it pays
-    the same, the states stay as they are, without those out of reach. Else pairs (time, state) become states, and pairs of one state that pay the
-    same and lead to the same become one.
+    the same, the states stay as they are, without those out of reach. Else pairs (time, state) become states, and pairs
+    of one state that pay the same and lead to the same become one.
     """
     at_end, before = np.zeros((2, mdp.num_states), np.bool_)
     final = line.layer(line.mdp.horizon - 1)
