@@ -47,7 +47,7 @@ def analysis_frame(analysis: Analysis | AnytimeAnalysis) -> Any:
     else:
         found = {name: _ends(value) for name, value in analysis.sample_complexity.items()}
         rows = [{"bound": name, "low": low, "high": high} for name, (low, high) in found.items()]
-    frame = _pandas().DataFrame(rows).astype(object)  # bounds may be larger than any float or 64-bit integer
+    frame = _pandas().DataFrame(rows, dtype=object)  # bounds may be larger than any float or 64-bit integer
     return frame.where(frame.notna(), None).set_index("bound")
 
 

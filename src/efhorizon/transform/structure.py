@@ -62,9 +62,10 @@ def with_horizon(mdp: TabularMDP, horizon: int, *, closed: bool = False) -> Tabu
 def is_closed(mdp: TabularMDP) -> bool:
     """Whether it is certain that no transition is -1 only because the table ends at its horizon.
 
-    Newer tables say so. Of others: a state that was cut off would have been entered at the horizon T of the search, from a state T - 1 steps away from
-    the start. There is none if nothing is -1, if every episode ends before the T-th step, or if no state is that far
-    away. The last holds for states that were not merged only: a merged one is as far away as the nearest of them.
+    Tables that were built say so, if not by an older version. Else: a state that was cut off would have been entered at
+    the horizon T of the search, from a state T - 1 steps away from the start. There is none if nothing is -1, if every
+    episode ends before the T-th step, or if no state is that far away. The last holds for states that were not merged
+    only: a merged one is as far away as the nearest of them.
     """
     if mdp.metadata.get("closed") is True:
         return True
