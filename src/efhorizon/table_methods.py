@@ -91,6 +91,11 @@ class TableMethods:
         """
         return _module("render.frames").transitions_frame(self)
 
+    def picture(self, state: int = 0) -> Any:
+        """The picture of a state, where the table has screens: notebooks show it, `pixels` is the array [H, W, 3 or 1],
+        and `save(path)` writes a PNG file."""
+        return _module("render.notebook").state_picture(self, state)
+
     def plot(self, axes: Any = None) -> Any:
         """States that can be met at each time, with the best value and that of random play; returns the figure.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import efhorizon as ef
+from efhorizon.bounds.registry import PlainResult
 
 NAME = "MiniGrid-Empty-5x5-v0"
 SCRIPT = """
@@ -149,6 +151,11 @@ def test_every_public_name_is_there_and_documented() -> None:
             assert inspect.getdoc(getattr(ef, name)), name
 
 
+def huge(found: ef.Analysis) -> ef.Analysis:
+    """An analysis with a bound that is larger than any float."""
+    return replace(found, bounds={**found.bounds, "worst_case": PlainResult(3000 * 2**2999)})
+
+
 def test_to_pandas(mdp: ef.TabularMDP, here: Path) -> None:
     pandas = pytest.importorskip("pandas")
     frame = mdp.to_pandas()
@@ -162,8 +169,7 @@ def test_to_pandas(mdp: ef.TabularMDP, here: Path) -> None:
     assert bounds.loc["worst_case", "sample_complexity"] == found.bounds["worst_case"].sample_complexity
     unfinished = ef.TabularMDP([[0, 1], [-1, -1]], np.zeros((2, 2)), 4, unexplored=[False, True])
     assert ef.analyze(unfinished).to_pandas().loc["ucb", "high"] is None
-    long = ef.TabularMDP([[0, 0]], [[0, 1]], 3000)
-    assert ef.analyze(long, exact=False).to_pandas().loc["worst_case", "sample_complexity"] == 3000 * 2**2999
+    assert huge(found).to_pandas().loc["worst_case", "sample_complexity"] == 3000 * 2**2999
     runs = ef.train(mdp, algo="gorp", settings="k1").to_pandas()
     assert runs.setting.tolist() == ["k1"]
 
@@ -179,7 +185,7 @@ def test_plots(mdp: ef.TabularMDP) -> None:
     assert random.get_ydata()[0] == pytest.approx(mdp.q_values(mdp.random_policy())[0, 0].mean())
     (axes,) = ef.analyze(mdp).plot().axes
     assert len(axes.patches) == sum(bound.sample_complexity is not None for bound in ef.analyze(mdp).bounds.values())
-    ef.analyze(ef.TabularMDP([[0, 0]], [[0, 1]], 3000), exact=False).plot()  # 2^3000 is larger than any float
+    assert "906.3" in str([text.get_text() for text in huge(ef.analyze(mdp)).plot().axes[0].texts])
 
 
 @pytest.mark.parametrize(("module", "extra"), [("pandas", "pandas"), ("matplotlib", "plot")])

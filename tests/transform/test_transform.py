@@ -11,7 +11,9 @@ import pytest
 from brute_force import Exact
 from toy_mdps import random_mdp
 
-from efhorizon import InvalidTableError, TabularMDP, examples, load, save
+from efhorizon import EfhorizonError, InvalidTableError, TabularMDP, examples, load, save
+from efhorizon.build.target import table_spec
+from efhorizon.study.tasks import tasks
 from efhorizon.transform.structure import is_closed
 
 SMALL = [(seed, states, horizon) for seed, (states, horizon) in enumerate([(1, 4), (3, 5), (5, 4), (8, 6), (12, 5)])]
@@ -198,6 +200,14 @@ def test_what_a_changed_table_says_and_keeps(tmp_path: Path) -> None:
         assert [table.states[state] for state in range(2)] == [b"a", b"ccc"]
         assert (table.screen(0) == screens[3]).all()
         assert (table.screen(1) == screens[1]).all()
+
+
+def test_a_changed_table_has_no_environment() -> None:
+    changed = TabularMDP([[0, -1]], [[0, 1]], 3, metadata={"id": "freeway_10_fs30", "suite": "atari"}).with_horizon(2)
+    with pytest.raises(EfhorizonError, match="made from another one, freeway_10_fs30"):
+        table_spec(changed)
+    with pytest.raises(EfhorizonError, match="no live environment"):
+        tasks([changed], "ppo", backend="sb3")
 
 
 def test_unfinished_tables() -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.unfinished import AnytimeAnalysis
-from efhorizon.errors import EfhorizonError
-from efhorizon.io.png import encoded_png
+from efhorizon.errors import EfhorizonError, InvalidTableError
+from efhorizon.io.png import encoded_png, write_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
 from efhorizon.render import numbers
@@ -22,6 +27,30 @@ _MOST_STATES_PLANNED = 10**6  # showing a table must be quick
 _PICTURE_HEIGHT = 160  # pixels
 
 Facts = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True, repr=False)
+class Picture:
+    """The picture of a state."""
+
+    pixels: NDArray[np.uint8]  # [H, W, 3 or 1]
+
+    def __repr__(self) -> str:
+        return f"Picture({self.pixels.shape[1]} x {self.pixels.shape[0]} pixels)"
+
+    def _repr_png_(self) -> bytes:
+        return encoded_png(self.pixels)
+
+    def save(self, path: str | Path) -> Path:
+        """Write a PNG file."""
+        return write_png(Path(path), self.pixels)
+
+
+def state_picture(mdp: TabularMDP, state: int) -> Picture:
+    """The picture of one state."""
+    if not 0 <= state < mdp.num_states:
+        raise InvalidTableError(f"states are numbers from 0 to {mdp.num_states - 1}, got {state}")
+    return Picture(picture(mdp, state))
 
 
 def table_html(mdp: TabularMDP) -> str:

@@ -193,6 +193,9 @@ def tasks(
     """The grid. `exploration_policy` (DQN, GORP) is an array [S, A] or [T, S, A], `initial` (PPO, DQN) the state
     dictionary of a Stable-Baselines3 policy."""
     check_start(algorithm, has_policy=exploration_policy is not None, has_parameters=initial is not None)
+    for mdp in mdps:
+        if backend == "sb3" and mdp.metadata.get("changes"):
+            raise UntrainableTableError(f"{mdp.metadata.get('id')}: a changed table has no live environment to play in")
     runs = RunPlan(algorithm, settings, num_seeds, max_steps)
     return [
         task
