@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: demo study test test-all test-pythons fuzz lint mutants same-behaviour install clean
+.PHONY: api demo study test test-all test-pythons fuzz lint mutants same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -10,6 +10,10 @@ demo: install
 # The published tables and figures, byte for byte, from the committed rows.
 study: install
 	$(BIN)/efhorizon evaluate data/study --publish docs/study --resamples 10000
+
+# The reference of all public names, from their docstrings.
+api: install
+	$(BIN)/python tests/support/api_reference.py --write
 
 test: install lint
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal

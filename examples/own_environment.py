@@ -30,10 +30,8 @@ class Corridor(gymnasium.Env):
 gymnasium.register("Corridor-v0", entry_point=Corridor)
 
 if __name__ == "__main__":
-    import efhorizon
-    from efhorizon.build.pipeline import Options, build
-    from efhorizon.build.target import gymnasium_target
+    import efhorizon as ef
 
-    mdp = build(gymnasium_target("Corridor-v0", horizon=20), Options()).mdp
-    found = efhorizon.analyze(mdp).effective_horizon
+    mdp = ef.build("Corridor-v0", horizon=20)
+    found = ef.analyze(mdp).effective_horizon
     print(f"{mdp.num_states} states, H = {found.value:.2f} ({found.kind}), {found.sample_complexity:,} timesteps")

@@ -81,6 +81,17 @@ def test_gorp_runs(tmp_path: Path) -> None:
     assert one_less < 0.5 <= enough
 
 
+def test_sb3_regret(tmp_path: Path) -> None:
+    """Stable-Baselines3 imports the old `gym` if it is installed, which complains on stderr."""
+    pytest.importorskip("stable_baselines3")
+    script = EXAMPLES / "sb3_regret.py"
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    first, last, learnt = numbers(r"(\d\.\d{3})", done.stdout)
+    assert last < first
+    assert learnt == 0.0
+
+
 def test_own_bound(tmp_path: Path) -> None:
     said = output("own_bound", tmp_path)
     assert said.splitlines()[-1].split() == ["waiting", "for", "a", "lucky", "episode", f"{8 * 3**8:,}"]

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from efhorizon import graph
 from efhorizon.errors import InvalidTableError
+from efhorizon.table_methods import TableMethods
 
 TERMINAL = -1
 MAX_REWARD_UNITS = 2**40  # sums over any practical horizon still fit in int64
@@ -48,7 +49,7 @@ class StateSequence(Protocol):
     def __getitem__(self, index: int, /) -> bytes: ...
 
 
-class TabularMDP:
+class TabularMDP(TableMethods):
     """A frozen, validated table.
 
     Rewards are kept as codes into a short table of values: one byte per pair instead of eight. `rewards` gives the
@@ -121,6 +122,10 @@ class TabularMDP:
 
     def __delattr__(self, name: str) -> None:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For copies, and for other processes; what a table reads from disk as it is asked for stays there."""
+        return _rebuilt, ({name: getattr(self, name) for name in _FIELDS} | {"metadata": dict(self.metadata)},)
 
     def __repr__(self) -> str:
         name = self.metadata.get("id", "unnamed")
@@ -223,6 +228,22 @@ class TabularMDP:
 
 
 _ROWS_A_BLOCK = 1 << 16
+_FIELDS = (
+    "transitions",
+    "reward_codes",
+    "reward_values",
+    "horizon",
+    "screens",
+    "screen_mapping",
+    "base_states",
+    "states",
+    "unexplored",
+)
+
+
+def _rebuilt(fields: dict[str, Any]) -> TabularMDP:
+    """A table from its fields."""
+    return TabularMDP(rewards=(fields.pop("reward_codes"), fields.pop("reward_values")), **fields)
 
 
 def _read_only(array: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
 
+from efhorizon.bounds.analysis_methods import AnalysisMethods
 from efhorizon.bounds.course import Course
 from efhorizon.bounds.covering_length import CoveringLength
 from efhorizon.bounds.effective_horizon import EffectiveHorizon, effective_horizon_with
@@ -35,8 +36,8 @@ BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behav
 _MAX_JSON_BITS = 13_000  # Python refuses to write integers of more than 4300 digits
 
 
-@dataclass(frozen=True)
-class Analysis:
+@dataclass(frozen=True, repr=False)
+class Analysis(AnalysisMethods):
     """How hard a table is for RL, and why. Returns are rewards; times count from 0."""
 
     id: str | None
@@ -56,6 +57,13 @@ class Analysis:
     lower_bound: LowerBound | None
     ties: Ties = "uniform"  # the rule with which the effective horizon holds
     by_ties: Mapping[Ties, EffectiveHorizon] = field(default_factory=dict)  # with each rule, where that was asked for
+
+    def __repr__(self) -> str:
+        horizon = self.effective_horizon
+        if horizon.value is None:
+            return f"Analysis({self.id or 'unnamed'}: effective horizon unknown)"
+        needed = f", {horizon.sample_complexity:,} timesteps" if writable(horizon.sample_complexity) else ""
+        return f"Analysis({self.id or 'unnamed'}: H = {horizon.value:.2f} ({horizon.kind}){needed})"
 
     @property
     def effective_horizon(self) -> EffectiveHorizon:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from efhorizon.bounds.analysis_methods import AnalysisMethods
 from efhorizon.bounds.interval import Interval
 from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.mdp import TabularMDP
@@ -38,7 +39,7 @@ class InvalidRewardBoundsError(EfhorizonError, ValueError):
 
 
 @dataclass(frozen=True)
-class AnytimeAnalysis:
+class AnytimeAnalysis(AnalysisMethods):
     """What is known of an unfinished table. Sample complexities without a `high` are unbounded as far as is known."""
 
     id: str | None

@@ -23,6 +23,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import psutil
 
 from efhorizon.errors import EfhorizonError
+from efhorizon.io.processes import start
 
 _TASKS_A_WORKER = 2  # one at work, one waiting
 _UsedT = TypeVar("_UsedT", covariant=True)
@@ -105,7 +106,7 @@ class LocalEngine(Generic[_DoerT]):
         for _ in range(num_workers):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(theirs, make_doer), daemon=True)
-            process.start()
+            start(process)
             theirs.close()
             self._workers.append(_Worker(process, ours))
 

@@ -30,6 +30,7 @@ def table(
     screens = search.state_screens(count)
     class_of = consolidate.classes(transitions, codes, None if ignore_screens else screens, rule)
     between, first = consolidate.quotient(transitions, class_of)
+    is_closed = search.is_closed and count == search.num_states  # nothing was cut off at the horizon
     shown, mapping = np.unique(screens[first], return_inverse=True)
     return TabularMDP(
         between,
@@ -38,7 +39,7 @@ def table(
         screens=SearchScreens(search, shown),
         screen_mapping=mapping.astype(np.int32),
         states=SearchStates(search, first),
-        metadata={**(metadata or {}), "num_states_raw": count},
+        metadata={**(metadata or {}), "num_states_raw": count, "closed": is_closed},
     )
 
 

@@ -123,6 +123,9 @@ def table_spec(mdp: TabularMDP, name: str | None = None) -> SimulatorSpec:
     Where restoring was found inexact when the table was built, states are reached by replaying.
     """
     metadata = mdp.metadata
+    if metadata.get("changes"):
+        before = metadata["changes"][0].get("from")
+        raise EfhorizonError(f"the table was made from another one, {before}, and has no environment of its own")
     spec = _named_spec(mdp, name)
     return spec.replayed() if (metadata.get("provenance") or {}).get("replay") else spec
 

@@ -10,3 +10,7 @@ fractions        success as a fraction, where floats cannot compare it with 1/2
 exact_success    the one of these that an m needs
 least_m          the search
 """
+
+from efhorizon.callable_module import make_callable
+
+make_callable(__name__)  # `efhorizon.gorp(...)` runs it: see library/

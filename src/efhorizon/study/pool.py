@@ -28,6 +28,7 @@ import numba
 
 from efhorizon.agents.deep.protocol import RunRecord
 from efhorizon.io.machine import usable_cores
+from efhorizon.io.processes import start
 from efhorizon.study.failures import reason_of
 from efhorizon.study.results import Results
 from efhorizon.study.run import run_task
@@ -159,7 +160,7 @@ class _Pool:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, self._results, cores), daemon=True)
-        process.start()
+        start(process)
         theirs.close()
         return _PoolWorker(process, ours, cores)
 

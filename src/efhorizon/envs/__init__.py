@@ -1,0 +1,1 @@
+"""Tables as Gymnasium environments: the fast place to try an algorithm, with the exact optimum at hand."""
