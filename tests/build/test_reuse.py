@@ -158,13 +158,22 @@ def test_a_table_without_its_search_is_not_trusted(tmp_path: Path, monkeypatch: 
     assert largest_reward(built(Outside(), tmp_path)) == 4
 
 
-def test_seeds_are_several_tables(tmp_path: Path) -> None:
-    from efhorizon.io.tables import load
+class Anywhere(Grid):
+    """Starts somewhere."""
 
-    targets = [gymnasium_target("Taxi-v4", horizon=2, seed=seed) for seed in (0, 3)]
-    assert [target.id for target in targets] == ["Taxi-v4-T2", "Taxi-v4-seed3-T2"]
-    assert "seed" not in targets[0].metadata
-    result = build(targets[1], Options(out=tmp_path, verify_episodes=3))
-    assert result.path is not None
-    assert load(result.path).metadata["seed"] == 3
-    assert result.notices == ()
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        self.cell = int(self.np_random.integers(4))
+        return self.cell, {}
+
+
+def test_seeds_are_several_tables(tmp_path: Path) -> None:
+    targets = [gymnasium_target(Anywhere(), horizon=2, seed=seed) for seed in (0, 3)]
+    assert [target.id for target in targets] == ["Anywhere-T2", "Anywhere-seed3-T2"]
+    first, other = (build(target, Options(out=tmp_path)) for target in targets)
+    assert first.mdp is not None
+    assert other.mdp is not None
+    assert ("seed" in first.mdp.metadata, other.mdp.metadata["seed"]) == (False, 3)
+    assert first.mdp.fingerprint() != other.mdp.fingerprint()
+    assert first.notices[0].endswith("this is the start of seed 0; for others add --seed 1,2,3")
+    assert other.notices == ()
