@@ -106,7 +106,7 @@ def test_verification_needs_points_and_decisions() -> None:
 def test_a_search_that_is_interrupted_before_every_attempt_tries_the_same_m(least: int) -> None:
     """Each attempt is made by a new search that has only the state of the last."""
 
-    class Interrupted(Exception):
+    class StoppedError(Exception):
         pass
 
     def steps(search: LeastM[str]) -> None:
@@ -126,13 +126,13 @@ def test_a_search_that_is_interrupted_before_every_attempt_tries_the_same_m(leas
 
         def before(search: LeastM[str], _: int, fresh: int = fresh) -> None:
             if len(log.tried) > fresh:
-                raise Interrupted
+                raise StoppedError
 
         search = LeastM(log, before=before)
         search.resume(state)
         try:
             steps(search)
-        except Interrupted:
+        except StoppedError:
             state = search.state
             continue
         break
