@@ -57,7 +57,7 @@ def plot_analysis(analysis: Analysis | AnytimeAnalysis, axes: Any = None) -> Any
         if bound.sample_complexity is not None
     }  # as logarithms: A^T may be larger than any float
     if axes is None:
-        _, axes = pyplot.subplots(figsize=(7, 0.4 * len(bounds) + 1.2), layout="constrained")
+        _, axes = pyplot.subplots(figsize=(8, 0.4 * len(bounds) + 1.2), layout="constrained")
     bars = axes.barh(list(bounds), list(bounds.values()))
     axes.invert_yaxis()
     axes.bar_label(
@@ -65,7 +65,7 @@ def plot_analysis(analysis: Analysis | AnytimeAnalysis, axes: Any = None) -> Any
     )
     axes.margins(x=0.15)
     axes.xaxis.set_major_formatter(lambda log, _: f"$10^{{{log:g}}}$")
-    axes.set(xlabel="timesteps", title=f"{analysis.id or 'unnamed'}: bounds on the sample complexity")
+    axes.set(xlabel="timesteps, by each bound", title=analysis.id or "unnamed")
     return axes.figure
 
 
