@@ -57,7 +57,7 @@ def test_the_snapshots_of_the_page(tmp_path: Path) -> None:
     space: dict[str, Any] = {"__name__": "key_grid"}
     (example,) = [text for text in blocks("python") if text.startswith("# key_grid.py")]
     exec(example, space)
-    exec("class Saved(KeyGrid):\n" + textwrap.indent(textwrap.dedent(methods), "    "), space)
+    exec("class Saved(KeyGrid):\n" + textwrap.indent(methods, "    "), space)
 
     from efhorizon.suites.gymnasium import GYMNASIUM, SnapshotSimulator, gymnasium_simulator
 

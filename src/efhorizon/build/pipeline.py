@@ -290,6 +290,6 @@ _ADVICE = (
     "If the environment changed meanwhile, add --rebuild. If this stays, it is not deterministic after its reset, or "
     "its get_state() leaves something out: see docs/own-environment.md"
 )
-_MOST_CHECKED = 5_000_000  # pairs of a search in the catalogue, whose environments do not change by themselves
+_MOST_CHECKED = 4_000_000  # pairs of a search in the catalogue, whose environments do not change by themselves
 _LEAST_SPACE = 100 * 2**20
 _RECORDED = {"id", "num_states_raw", "degenerate", "returns", "verification"}  # what every table says that is built
