@@ -287,7 +287,7 @@ def test_an_export(report: WrittenReport, tmp_path: Path) -> None:
 
 def test_an_empty_study_is_an_error_that_says_what_to_run(tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=0))
-    with pytest.raises(StoreError, match="nothing to show.*efhorizon analyze TABLE --results"):
+    with pytest.raises(StoreError, match=r"nothing to show.*efhorizon analyze TABLE --results"):
         write_report(study, tmp_path / "report", **FEW)
     assert not (tmp_path / "report").exists()
 
