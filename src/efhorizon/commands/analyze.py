@@ -94,8 +94,13 @@ def run(options: argparse.Namespace) -> int:
         deciding = result.deciding if isinstance(result, Analysis) else None
         seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
         saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image)
+<<<<<<< HEAD
         refused = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
         notes.append(refused or f"kept in {options.results}; for a web page: efhorizon report {options.results}")
+=======
+        kept = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
+        notes.append(kept or f"kept in {options.results} (for a web page: efhorizon report {options.results})")
+>>>>>>> issue22-way
     if options.json:
         image = str(saved.image) if saved.image else None
         contents = [
@@ -107,6 +112,5 @@ def run(options: argparse.Namespace) -> int:
         _terminal.show(several_analyses(results))
     else:
         _terminal.show(one_analysis(*results[0], saved.image, seen[0]))
-    for note in dict.fromkeys(notes):
-        _terminal.say(note, style="dim")
+    _terminal.say("; ".join(dict.fromkeys(notes)), style="dim")
     return _exit.DONE if saved.failure is None else _terminal.failed(saved.failure)
