@@ -94,13 +94,8 @@ def run(options: argparse.Namespace) -> int:
         deciding = result.deciding if isinstance(result, Analysis) else None
         seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
         saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image)
-<<<<<<< HEAD
         refused = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
-        notes.append(refused or f"kept in {options.results}; for a web page: efhorizon report {options.results}")
-=======
-        kept = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
-        notes.append(kept or f"kept in {options.results} (for a web page: efhorizon report {options.results})")
->>>>>>> issue22-way
+        notes.append(refused or f"kept in {options.results} (for a web page: efhorizon report {options.results})")
     if options.json:
         image = str(saved.image) if saved.image else None
         contents = [
