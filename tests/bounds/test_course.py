@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from efhorizon.bounds import effective_horizon as horizons
 from efhorizon.bounds import exact_horizon as exact_horizons
 from efhorizon.bounds import goal_sufficient
 from efhorizon.bounds.analysis import Analysis, analyze
-from efhorizon.bounds.course import Course, InvalidBudgetError, Standing
+from efhorizon.bounds.course import Course, InvalidBudgetError, Standing, working_seconds
 from efhorizon.bounds.registry import sample_complexity_bound, unregister
 from efhorizon.gorp.exact_success import ExactSuccess
 from efhorizon.gorp.goal import GoalChoices
@@ -358,3 +360,10 @@ def test_a_bound_of_ones_own_is_computed_once(tmp_path: Path, monkeypatch: pytes
 def test_the_effective_horizon_without_a_course_is_the_same() -> None:
     given = problem(random_mdp())
     assert horizons.effective_horizon(given) == horizons.effective_horizon_on(given, Course(seconds=1000))
+
+
+def test_compiling_kernels_takes_nothing_from_the_budget() -> None:
+    kernel = numba.njit(lambda x: x + 1)
+    began, began_working = time.monotonic(), working_seconds()
+    assert kernel(1) == 2
+    assert working_seconds() - began_working < time.monotonic() - began

@@ -14,12 +14,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from numba.core import event
+
 from efhorizon.bounds.notes import Notes, notes_of
 from efhorizon.errors import EfhorizonError
 from efhorizon.planning.problem import Problem
 
 _MORE = 4  # times as much time is what an unfinished analysis asks for
 _LEAST_MINUTES_MORE = 5
+
+_compiling = event.TimingListener()  # type: ignore[no-untyped-call]
+event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
+
+
+def working_seconds() -> float:
+    """A clock that stands still while kernels are compiled: the first analysis on a machine spends a minute on that."""
+    return time.monotonic() - (_compiling.duration if _compiling.done else 0.0)
 
 
 class OutOfTimeError(Exception):
@@ -61,7 +71,7 @@ class Course:
         fresh: bool = False,
         on_progress: Callable[[Standing], None] | None = None,
         on_message: Callable[[str], None] = lambda _: None,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = working_seconds,
     ) -> None:
         """Without `seconds` there is no limit; `further`: once all else is done, time that is left goes to what the
         limits on work leave out. `keep_in` is a folder for what is found, from which the next call goes on; `fresh`
