@@ -131,8 +131,3 @@ def test_tables_that_cannot_be_trained_on_are_refused(gridworld: TabularMDP) -> 
     )
     with pytest.raises(UntrainableTableError, match="unfinished"):
         observed_table(unfinished)
-    bare = TabularMDP(gridworld.transitions, gridworld.rewards, 5, metadata=gridworld.metadata)
-    with pytest.raises(UntrainableTableError, match="no screens"):
-        observed_table(bare)
-    with pytest.raises(UntrainableTableError, match="which environment"):
-        observed_table(TabularMDP([[-1]], [[1.0]], 1))

@@ -184,7 +184,7 @@ def test_several_tables_make_one_table(run: Callable[..., tuple[str, str]]) -> N
     rows = run(*both)[0].splitlines()
     assert len(rows) == 3
     contents = json.loads(run(*both, "--json")[0])
-    assert [content["id"] for content in contents] == ["MiniGrid-Empty-5x5-v0", "MiniGrid-KeyCorridorS3R1-v0"]
+    assert [content["id"] for content in contents] == ["MiniGrid-Empty-5x5-v0-T12", "MiniGrid-KeyCorridorS3R1-v0-T12"]
 
 
 def test_rules_for_ties(folder: Path, run: Callable[..., tuple[str, str]]) -> None:

@@ -116,8 +116,9 @@ def test_a_damaged_file_is_said_in_one_line(here: Path, capsys: pytest.CaptureFi
     assert main(["analyze", "mine", "--json"]) == 0
     printed = capsys.readouterr()
     assert json.loads(printed.out) == expected
-    (line,) = printed.err.splitlines()
+    line, kept = printed.err.splitlines()
     assert line.startswith(f"note: {path.relative_to(here)}: ")
+    assert kept.startswith("kept in results")
 
 
 def test_the_progress_line_says_what_is_done_and_how_long_it_takes() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -101,6 +102,11 @@ def test_json_is_ascii_and_says_the_name_as_it_is(
     assert json.loads(out)["id"] == hostile
 
 
+def new_files(folder: Path) -> Iterator[Path]:
+    """All files but rows, and notes of analyses, whose names are digests."""
+    return (path for path in folder.rglob("*") if not {"results", ".analyses"} & set(path.parts))
+
+
 def test_a_name_is_never_a_path(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Pictures, rows and exports go where the user says, or into a name that is safe."""
     (folder / "elsewhere").mkdir()
@@ -108,7 +114,7 @@ def test_a_name_is_never_a_path(folder: Path, capsys: pytest.CaptureFixture[str]
     victim = folder / "elsewhere" / "x"
     for name in (str(victim), "../elsewhere/x", "..", "."):
         save(table(name), folder / "work" / "hostile.npz")
-        before = {path for path in folder.rglob("*") if "results" not in path.parts}
+        before = set(new_files(folder))
         for arguments in (
             ["show", "--image", "work/a.png"],
             ["analyze", "--image", "work/b.png", "--max-k", "1"],
@@ -116,8 +122,7 @@ def test_a_name_is_never_a_path(folder: Path, capsys: pytest.CaptureFixture[str]
         ):
             verb, *rest = arguments
             assert main([verb, "work/hostile.npz", *rest]) in (0, 1)
-        after = {path for path in folder.rglob("*") if "results" not in path.parts}
-        assert {path.name for path in after - before} <= {"a.png", "b.png"}
+        assert {path.name for path in set(new_files(folder)) - before} <= {"a.png", "b.png"}
     assert not list((folder / "elsewhere").iterdir())
     capsys.readouterr()
 

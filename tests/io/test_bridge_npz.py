@@ -14,8 +14,9 @@ import pytest
 from damaged_files import everything, silent_flips, table_with_everything
 from toy_mdps import random_mdp
 
-from efhorizon import EfhorizonError, StoreError, TabularMDP, load, save
+from efhorizon import EfhorizonError, StoreError, TabularMDP, save
 from efhorizon.io import bridge_npz, npz
+from efhorizon.io.tables import load
 
 # of the three tables that the authors published; the files themselves are not part of the project
 PUBLISHED = {

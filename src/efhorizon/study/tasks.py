@@ -209,11 +209,11 @@ def tasks(
     dictionary of a Stable-Baselines3 policy."""
     check_start(algorithm, has_policy=exploration_policy is not None, has_parameters=initial is not None)
     if backend == "sb3":
-        check_listed(mdps)
         for mdp in mdps:
             if mdp.metadata.get("changes"):
                 name = mdp.metadata.get("id")
                 raise UntrainableTableError(f"{name}: a changed table has no live environment to play in")
+        check_listed(mdps)
     runs = RunPlan(algorithm, settings, num_seeds, max_steps)
     return [
         task
