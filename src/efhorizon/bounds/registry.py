@@ -17,6 +17,9 @@ some algorithm has found an optimal policy with probability 1/2:
 Anything else (a negative number, nan, True, a text, an exception) is a mistake in the bound. The analysis goes on
 without it, and `reason` says what went wrong. A package can name modules that register bounds as entry points
 "efhorizon.bounds".
+
+Other measures of hardness are registered beside the bounds, with `hardness_measure`. They have a direction instead of
+a unit: they put environments in an order, and say nothing about timesteps. See `measures.py`.
 """
 
 from __future__ import annotations
@@ -32,8 +35,9 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from efhorizon.bounds.measures import Harder, Measure, Measured, checked_measure
 from efhorizon.errors import EfhorizonError
-from efhorizon.io.behaviour import source_digest
+from efhorizon.io.behaviour import source_digest, version_name
 from efhorizon.planning.problem import Problem
 
 BUILT_IN = "built in"  # the version of a bound of this package: that of the analysis
@@ -74,13 +78,7 @@ class Bound:
     @property
     def version(self) -> str | None:
         """A digest of the source of a user's bound; None if that is unknown, so that changes would go unnoticed."""
-        module = self.function.__module__
-        if self.is_built_in:
-            return BUILT_IN
-        try:
-            return source_digest(inspect.getsource(self.function if module == "__main__" else import_module(module)))
-        except (OSError, TypeError, ImportError):
-            return None
+        return BUILT_IN if self.is_built_in else _source_version(self.function)
 
     def __call__(self, problem: Problem) -> BoundResult:
         """The bound. A mistake in somebody's own is said in its reason, and costs the analysis nothing else."""
@@ -96,6 +94,42 @@ class Bound:
             return PlainResult(
                 None, f"the bound {self.name!r} raised {' '.join(said.split())[:_LONGEST]}", is_mistake=True
             )
+
+
+@dataclass(frozen=True)
+class HardnessMeasure:
+    """One registered measure of hardness."""
+
+    name: str  # the key in JSON
+    title: str  # for people
+    harder: Harder  # whether larger or smaller values mean a harder environment
+    function: Callable[[Problem], Any]
+    is_built_in: bool
+
+    @property
+    def version(self) -> str | None:
+        """By the BEHAVIOUR of its module; of somebody's own a digest of its source, None if that is unknown."""
+        if self.is_built_in:
+            return version_name(f"measure {self.name}", import_module(self.function.__module__).BEHAVIOUR)
+        return _source_version(self.function)
+
+    def __call__(self, problem: Problem) -> Measure:
+        """The measure. A mistake in somebody's own is said in its reason, and costs the analysis nothing else."""
+        if self.is_built_in:
+            return Measure.of(self.function(problem), self.harder)
+        try:
+            return Measure.of(checked_measure(self.function(problem)), self.harder)
+        except Exception as error:  # whatever somebody's code raises
+            said = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+            return Measure.of(Measured(None, reason=f"the measure {self.name!r} raised {said}"), self.harder)
+
+
+def _source_version(function: Callable[[Problem], Any]) -> str | None:
+    module = function.__module__
+    try:
+        return source_digest(inspect.getsource(function if module == "__main__" else import_module(module)))
+    except (OSError, TypeError, ImportError):
+        return None
 
 
 def _checked(result: Any) -> BoundResult:
@@ -142,6 +176,7 @@ class DuplicateBoundError(EfhorizonError, ValueError):
 
 _Function = TypeVar("_Function", bound=Callable[[Problem], Any])
 _registered: dict[str, Bound] = {}
+_measures: dict[str, HardnessMeasure] = {}
 _BUILT_IN = (
     "worst_case",
     "ucb",
@@ -152,6 +187,17 @@ _BUILT_IN = (
     "goal_horizon",
     "pg_gorp",
     "fqi_gorp",
+)
+# Networks play on what agents see, so their measures stand with the agents. They are found by name, as those of other
+# packages are: no bound imports an agent.
+_MEASURES = (
+    "efhorizon.bounds.rivals.number_of_states",
+    "efhorizon.bounds.rivals.diameter",
+    "efhorizon.bounds.rivals.inverse_gaps",
+    "efhorizon.bounds.rivals.value_norm",
+    "efhorizon.bounds.rivals.optimal_episode",
+    "efhorizon.agents.random_networks.information_capacity",
+    "efhorizon.agents.random_networks.weight_guessing",
 )
 
 
@@ -168,9 +214,27 @@ def sample_complexity_bound(name: str, *, title: str | None = None) -> Callable[
     return register
 
 
+def hardness_measure(name: str, *, title: str, harder: Harder) -> Callable[[_Function], _Function]:
+    """Register a function of a Problem as a measure of hardness; the function itself is left as it is.
+
+    It returns a number, a `Measured` (an estimate with its interval), or None where it does not apply.
+    """
+
+    def register(function: _Function) -> _Function:
+        known = _measures.get(name)
+        if known is not None and known.function.__module__ != function.__module__:
+            raise DuplicateBoundError(f"there is a measure named {name!r} already, from {known.function.__module__}")
+        is_built_in = function.__module__ in _MEASURES
+        _measures[name] = HardnessMeasure(name, title, harder, function, is_built_in)
+        return function
+
+    return register
+
+
 def unregister(name: str) -> None:
-    """Forget a bound."""
+    """Forget a bound, or a measure of hardness."""
     _registered.pop(name, None)
+    _measures.pop(name, None)
 
 
 def registered_bounds() -> tuple[Bound, ...]:
@@ -180,6 +244,15 @@ def registered_bounds() -> tuple[Bound, ...]:
     for entry_point in entry_points(group="efhorizon.bounds"):
         entry_point.load()
     return tuple(sorted(_registered.values(), key=_built_in_first))
+
+
+def registered_measures() -> tuple[HardnessMeasure, ...]:
+    """Every measure of hardness: those of this package, then those of others as they were registered."""
+    for module in _MEASURES:
+        import_module(module)
+    for entry_point in entry_points(group="efhorizon.bounds"):
+        entry_point.load()
+    return tuple(sorted(_measures.values(), key=lambda measure: not measure.is_built_in))
 
 
 def _built_in_first(bound: Bound) -> int:

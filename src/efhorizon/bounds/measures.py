@@ -1,0 +1,64 @@
+"""Measures of hardness: numbers that say which environment is harder, but not how many timesteps it takes.
+
+A measure has a direction in the place of a unit. Table 2 can ask of it whether it puts environments in the right order
+(Spearman, concordance, AUROC, accuracy), and not by what factor it is off. An estimate from a sample has an interval.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Literal
+
+import numpy as np
+
+Harder = Literal["larger", "smaller"]  # which values mean a harder environment
+LEVEL = 0.95  # of the intervals of estimates
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a measure gives for one table; `low` and `high` are the interval of an estimate."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reason: str | None = None  # why there is no value
+    note: str | None = None  # how an estimate was made
+
+
+@dataclass(frozen=True)
+class Measure(Measured):
+    """The same with its direction."""
+
+    harder: Harder = "larger"
+
+    @classmethod
+    def of(cls, found: Measured, harder: Harder) -> Measure:
+        return cls(found.value, found.low, found.high, found.reason, found.note, harder)
+
+    @property
+    def hardness(self) -> float | None:
+        """The value, turned around where smaller ones mean harder: only its order counts."""
+        if self.value is None:
+            return None
+        return self.value if self.harder == "larger" else -self.value
+
+
+def checked_measure(found: Any) -> Measured:
+    """What somebody's own measure has returned; anything but a finite number is refused."""
+    if isinstance(found, Measured):
+        if found.value is None and not found.reason:
+            raise ValueError("a measure without a value needs a reason")
+        numbers = [each for each in (found.value, found.low, found.high) if each is not None]
+    else:
+        if found is None:
+            return Measured(None, reason="it does not apply")
+        numbers, found = [found], Measured(found)
+    for number in numbers:
+        is_number = isinstance(number, Real) and not isinstance(number, bool | np.bool_)
+        if not is_number or not math.isfinite(number):
+            raise ValueError(f"{str(number)[:60]} is not a finite number")
+    plain = [None if each is None else float(each) for each in (found.value, found.low, found.high)]
+    return Measured(*plain, found.reason, found.note)
