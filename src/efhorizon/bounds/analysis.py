@@ -16,9 +16,17 @@ from efhorizon.bounds.effective_planning_window import EffectivePlanningWindow
 from efhorizon.bounds.exact_horizon import LikeliestFailure
 from efhorizon.bounds.goal_horizon import GoalHorizon
 from efhorizon.bounds.lower_bound import LowerBound, lower_bound
+from efhorizon.bounds.measures import Measure
 from efhorizon.bounds.notes import BoundNote, Notes
 from efhorizon.bounds.qvi_solvability import QviSolvability, qvi_solvability
-from efhorizon.bounds.registry import Bound, BoundResult, PlainResult, registered_bounds
+from efhorizon.bounds.registry import (
+    Bound,
+    BoundResult,
+    PlainResult,
+    measure_titles,
+    registered_bounds,
+    registered_measures,
+)
 from efhorizon.bounds.theorem_horizon import TheoremHorizon, theorem_horizon
 from efhorizon.bounds.unfinished import AnytimeAnalysis, analyze_unfinished
 from efhorizon.errors import InvalidTableError
@@ -57,6 +65,7 @@ class Analysis(AnalysisMethods):
     lower_bound: LowerBound | None
     ties: Ties = "uniform"  # the rule with which the effective horizon holds
     by_ties: Mapping[Ties, EffectiveHorizon] = field(default_factory=dict)  # with each rule, where that was asked for
+    measures: Mapping[str, Measure] = field(default_factory=dict)  # of hardness, by others
 
     def __repr__(self) -> str:
         horizon = self.effective_horizon
@@ -163,6 +172,7 @@ class Analysis(AnalysisMethods):
             "most_failures": None if self.most_failures is None else asdict(self.most_failures),
             "ties": self.ties,
             "reasons": reasons,
+            "measures": {name: asdict(measure) for name, measure in self.measures.items()},
         } | ({"exact_by_ties": by_ties} if by_ties else {})
 
 
@@ -240,6 +250,7 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
             course.phase(f"bound: {bound.title}")
             bounds[bound.name] = _noted_bound(bound, given, course.notes)
     value = by_ties[rules[0]].value
+    measures = measures_of(given, course)
     return Analysis(
         id=mdp.metadata.get("id"),
         num_states=mdp.num_states,
@@ -254,11 +265,22 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
         solvability=qvi_solvability(given),
         theorem=tuple(theorem_horizon(given, k) for k in range(1, given.max_k + 1)),
         bounds=bounds,
-        titles={bound.name: bound.title for bound in listed},
+        titles={bound.name: bound.title for bound in listed} | measure_titles(),
         lower_bound=None if value is None else lower_bound(mdp.horizon, mdp.num_actions, value),
         ties=rules[0],
         by_ties=by_ties if ties == "all" else {},
+        measures=measures,
     )
+
+
+def measures_of(given: Problem, course: Course | None = None) -> dict[str, Measure]:
+    """Every registered measure of hardness. They are about the table alone: with another exploration policy, none."""
+    found = {}
+    for measure in registered_measures() if given.policy.is_uniform else ():
+        if course is not None:
+            course.phase(f"measure: {measure.title}")
+        found[measure.name] = measure(given)
+    return found
 
 
 def _plan(given: Problem, course: Course) -> None:

@@ -48,17 +48,18 @@ class Measure(Measured):
 
 def checked_measure(found: Any) -> Measured:
     """What somebody's own measure has returned; anything but a finite number is refused."""
-    if isinstance(found, Measured):
-        if found.value is None and not found.reason:
-            raise ValueError("a measure without a value needs a reason")
-        numbers = [each for each in (found.value, found.low, found.high) if each is not None]
-    else:
-        if found is None:
-            return Measured(None, reason="it does not apply")
-        numbers, found = [found], Measured(found)
-    for number in numbers:
-        is_number = isinstance(number, Real) and not isinstance(number, bool | np.bool_)
-        if not is_number or not math.isfinite(number):
-            raise ValueError(f"{str(number)[:60]} is not a finite number")
-    plain = [None if each is None else float(each) for each in (found.value, found.low, found.high)]
-    return Measured(*plain, found.reason, found.note)
+    if found is None:
+        return Measured(None, reason="it does not apply")
+    if not isinstance(found, Measured):
+        return Measured(_finite(found))
+    if found.value is None and not found.reason:
+        raise ValueError("a measure without a value needs a reason")
+    return Measured(_finite(found.value), _finite(found.low), _finite(found.high), found.reason, found.note)
+
+
+def _finite(number: Any) -> float | None:
+    if number is None:
+        return None
+    if isinstance(number, bool | np.bool_) or not isinstance(number, Real) or not math.isfinite(number):
+        raise ValueError(f"{str(number)[:60]} is not a finite number")
+    return float(number)

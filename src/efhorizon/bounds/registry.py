@@ -255,6 +255,11 @@ def registered_measures() -> tuple[HardnessMeasure, ...]:
     return tuple(sorted(_measures.values(), key=lambda measure: not measure.is_built_in))
 
 
+def measure_titles() -> dict[str, str]:
+    """The titles of all measures, by name."""
+    return {measure.name: measure.title for measure in registered_measures()}
+
+
 def _built_in_first(bound: Bound) -> int:
     module = bound.function.__module__.removeprefix("efhorizon.bounds.")
     return _BUILT_IN.index(module) if module in _BUILT_IN else len(_BUILT_IN)

@@ -1,7 +1,8 @@
 """Table 2: for every bound and both deep RL algorithms, how well the bound predicts what the algorithm needs.
 
-A row for every bound that some MDP has, those that a user registered among them, and for the two baselines of the
-paper: the empirical sample complexity of the other deep RL algorithm and that of GORP.
+A row for every bound that some MDP has, those that a user registered among them, for every other measure of hardness,
+and for the two baselines of the paper: the empirical sample complexity of the other deep RL algorithm and that of GORP.
+A measure has an order and no unit: it has no median ratio, and it takes no part in which bound is best.
 
 Every MDP that the algorithm was run on counts. A prediction may be infinite: a bound that does not apply, a baseline
 that did not get there itself. Then the row is computed a second time without those MDPs (`finite_only`), as the paper
@@ -38,6 +39,8 @@ from efhorizon.evaluation.resampling import (
 DEFAULT_RESAMPLES = 2000
 SIGNIFICANT = 0.05
 GORP_TITLE = "GORP, empirical"
+Kind = Literal["bound", "measure", "baseline"]
+KINDS: tuple[Kind, ...] = ("bound", "measure", "baseline")  # in the order in which they are shown
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class BoundRow:
 
     name: str
     title: str
-    kind: Literal["bound", "baseline"]
+    kind: Kind
     num_mdps: int
     num_infinite: int  # predictions
     metrics: Mapping[str, Estimate]  # by the name of the metric
@@ -77,7 +80,7 @@ class _Predictor:
 
     name: str
     title: str
-    kind: Literal["bound", "baseline"]
+    kind: Kind
     predictions: Floats  # [N]
 
     @property
@@ -135,7 +138,8 @@ class _Resampled:
     _known: dict[tuple[str, str, str, bytes], Floats] = field(default_factory=dict)  # what `values` has computed
 
     def sample(self, predictor: _Predictor, chosen: NDArray[np.bool_]) -> Sample:
-        return Sample(predictor.predictions, self.outcomes, self.budgets).part(chosen)
+        is_timesteps = predictor.kind != "measure"
+        return Sample(predictor.predictions, self.outcomes, self.budgets, is_timesteps).part(chosen)
 
     def num_families(self, chosen: NDArray[np.bool_]) -> int:
         return len(np.unique(self.families[chosen]))
@@ -184,13 +188,18 @@ def _row(table: _Resampled, algorithm: str, predictor: _Predictor) -> BoundRow:
 
 
 def _predictors(run: Sequence[MdpSummary], algorithm: str, titles: Mapping[str, str]) -> list[_Predictor]:
-    """Bounds in the order in which titles list them, others as they come, then the baselines."""
+    """Bounds in the order in which titles list them, others as they come, then measures, then the baselines."""
     names = dict.fromkeys([*titles, *(name for each in run for name in each.bounds)])
     predictors = []
     for name in names:
         predictions = _array(each.bounds.get(name, math.nan) for each in run)
         if not np.isnan(predictions).all():
             predictors.append(_Predictor(name, titles.get(name, name), "bound", predictions))
+    for name in dict.fromkeys([*titles, *(name for each in run for name in each.measures)]):
+        known = [each.measures.get(name) for each in run]
+        predictions = _array(math.nan if each is None else each.hardness for each in known)
+        if not np.isnan(predictions).all():
+            predictors.append(_Predictor(name, titles.get(name, name), "measure", predictions))
     for name, other, title in baselines(algorithm):
         predictions = _array(log10_needed(each, other) for each in run)
         if not np.isnan(predictions).all():

@@ -26,6 +26,7 @@ class Sample:
     predictions: Floats  # [N] log10 of timesteps; may be infinite
     outcomes: Floats  # [N] log10 of timesteps; infinite where not solved
     budgets: Floats  # [N] log10 of the timesteps per run, at most
+    is_timesteps: bool = True  # whether predictions are timesteps; else only their order counts
 
     @property
     def num_mdps(self) -> int:
@@ -36,7 +37,7 @@ class Sample:
         return np.isfinite(self.outcomes)
 
     def part(self, chosen: NDArray[np.bool_]) -> Sample:
-        return Sample(self.predictions[chosen], self.outcomes[chosen], self.budgets[chosen])
+        return Sample(self.predictions[chosen], self.outcomes[chosen], self.budgets[chosen], self.is_timesteps)
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,8 @@ def _correlation_reason(sample: Sample) -> str | None:
 
 
 def _median_ratio_reason(sample: Sample) -> str | None:
+    if not sample.is_timesteps:
+        return "a measure of hardness is no number of timesteps, so it is off by no factor"
     return None if sample.solved.any() else "no MDP was solved"
 
 

@@ -30,6 +30,19 @@ class PolicySummary:
 
 
 @dataclass(frozen=True)
+class Measurement:
+    """A measure of hardness of one MDP."""
+
+    value: float
+    is_easiness: bool = False  # larger values mean an easier MDP
+
+    @property
+    def hardness(self) -> float:
+        """Larger means harder; only the order counts."""
+        return -self.value if self.is_easiness else self.value
+
+
+@dataclass(frozen=True)
 class MdpSummary:
     """One MDP. None: a figure is unknown; math.inf: it is infinite."""
 
@@ -61,6 +74,7 @@ class MdpSummary:
     learnt: Mapping[str, float] | None = None  # sample complexities of trained networks only: see `rules.py`
     effective_horizons_by_ties: Mapping[str, float] = field(default_factory=dict)  # exact ones, by another rule
     policy: PolicySummary | None = None  # of a variant
+    measures: Mapping[str, Measurement] = field(default_factory=dict)  # of hardness, by name; absent = not known
 
     @property
     def base_name(self) -> str:

@@ -16,9 +16,19 @@ from pathlib import Path
 
 from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.agents.deep.random_play import RandomPlay
+from efhorizon.bounds.registry import measure_titles
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
-from efhorizon.evaluation.records import DEEP_RL, EXPLORATION, GORP, ORIGINAL, SHAPED, MdpSummary, PolicySummary
+from efhorizon.evaluation.records import (
+    DEEP_RL,
+    EXPLORATION,
+    GORP,
+    ORIGINAL,
+    SHAPED,
+    MdpSummary,
+    Measurement,
+    PolicySummary,
+)
 from efhorizon.io.checksums import read_listed
 from efhorizon.io.decode import LARGEST_INTEGER, MAX_TEXT, text_of
 from efhorizon.study.csv_text import encoded_csv, text_of_cell
@@ -57,6 +67,7 @@ _LABEL, _TITLE, _METHOD, _NOISE = POLICY_COLUMNS = ("policy_label", "policy_titl
 _REQUIRED = ("mdp_name", "horizon", "num_actions")
 _STATES = ("num_states_consolidated", "num_state_consolidated")  # the authors' README has the second spelling
 _TIES = "effective_horizon_ties_"
+_HARDNESS, _EASINESS = "hardness_", "easiness_"  # measures: what larger values mean
 _COMPLEXITY, _RETURN, _BUDGET, _BOUND = "sample_complexity_", "reward_", "budget_", re.compile(r"(?s)bound_(.+)_log10")
 _HORIZON_AND_FRAMESKIP, _LEVEL = re.compile(r"_\d+_fs\d+(-v\d+)?$"), re.compile(r"_(easy|hard|exploration)_l\d+$")
 _SHAPING = re.compile(r"-[A-Za-z]+Shaped(?=-v\d+$)")
@@ -144,6 +155,10 @@ def fields_of(summary: MdpSummary) -> dict[str, str | float | None]:
         "random_play_steps": summary.random_play,
         **{_LEARNT + algorithm: value for algorithm, value in (summary.learnt or {}).items()},
         **_policy_fields(summary.policy),
+        **{
+            (_EASINESS if measure.is_easiness else _HARDNESS) + name: measure.value
+            for name, measure in summary.measures.items()
+        },
         **{_bound_column(name): value for name, value in summary.bounds.items()},
     }
 
@@ -214,7 +229,18 @@ def summary_of(line: Mapping[str, str], where: str) -> MdpSummary:
         learnt=learnt if any(column.startswith(_LEARNT) for column in line) else None,
         effective_horizons_by_ties=fields.with_prefix(_TIES),
         policy=_policy_of(fields),
+        measures=_measures_of(fields, line),
     )
+
+
+def _measures_of(fields: _Line, line: Mapping[str, str]) -> dict[str, Measurement]:
+    found = {}
+    for prefix in (_HARDNESS, _EASINESS):
+        for column in (column for column in line if column.startswith(prefix)):
+            value = fields.finite(column)
+            if value is not None:
+                found[column.removeprefix(prefix)] = Measurement(value, prefix == _EASINESS)
+    return found
 
 
 def _policy_of(fields: _Line) -> PolicySummary | None:
@@ -241,8 +267,9 @@ def _bound_column(name: str) -> str:
 
 def titles(summaries: Sequence[MdpSummary]) -> dict[str, str]:
     """Titles of the bounds of a file, which carries none itself."""
-    names = dict.fromkeys(name for summary in summaries for name in summary.bounds)
-    return {name: formulas.TITLES.get(name, name.replace("_", " ")) for name in names}
+    names = dict.fromkeys(name for summary in summaries for name in (*summary.bounds, *summary.measures))
+    known = measure_titles() | formulas.TITLES
+    return {name: known.get(name, name.replace("_", " ")) for name in names}
 
 
 def _published_budget(algorithm: str) -> float:

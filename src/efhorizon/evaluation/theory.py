@@ -9,7 +9,15 @@ from msgspec import UNSET
 from efhorizon.agents.deep.random_play import RandomPlay
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON, SIMPLE_TITLE, horizon_bound, horizon_of, worst_case_bound
-from efhorizon.evaluation.records import EXPLORATION, ORIGINAL, SHAPED, MdpSummary, PolicySummary, log10_timesteps
+from efhorizon.evaluation.records import (
+    EXPLORATION,
+    ORIGINAL,
+    SHAPED,
+    MdpSummary,
+    Measurement,
+    PolicySummary,
+    log10_timesteps,
+)
 from efhorizon.study.analysis_record import UNIFORM, AnalysisRecord, CompleteFigures
 from efhorizon.study.sweep import TRAINING_WINDOW
 from efhorizon.suites.registry import suite
@@ -60,7 +68,18 @@ def theory_summary(analysis: AnalysisRecord[CompleteFigures]) -> MdpSummary:
         random_play=_random_play(figures),
         effective_horizons_by_ties=_by_ties(figures),
         policy=_policy(analysis),
+        measures=_measures(figures),
     )
+
+
+def _measures(figures: CompleteFigures) -> dict[str, Measurement]:
+    """Those that have a value. One that does not apply promises nothing, but says nothing of difficulty either."""
+    found = {} if figures.measures is UNSET else figures.measures
+    return {
+        name: Measurement(each.value, each.harder == "smaller")
+        for name, each in found.items()
+        if each.value is not None
+    }
 
 
 def _policy(analysis: AnalysisRecord[CompleteFigures]) -> PolicySummary | None:

@@ -3,7 +3,7 @@
 An analysis says what it was made from: the table, the code, the settings, the bounds. One that no longer matches is
 made again, and so is one that is damaged. One that matches and has lost its pictures, as those in an export have, gets
 them back; one of an older version gets what it lacks: the effective horizon with other rules for ties, the mean length
-of an episode, and bounds that were added since.
+of an episode, and bounds and measures of hardness that were added or changed since.
 
 A variant, an MDP with a policy to start from, is analyzed with that policy as exploration policy. Its start state and
 its optimal episode look as those of the MDP do, so it shares their pictures.
@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import platform
 import time
+from dataclasses import asdict
 from importlib import metadata
 from typing import Any
 
@@ -26,7 +27,8 @@ from efhorizon._version import __version__
 from efhorizon.agents.deep.observations import observation_note
 from efhorizon.bounds.analysis import BEHAVIOUR, Analysis, analysis_of, tie_figures, writable
 from efhorizon.bounds.effective_horizon import effective_horizon_with
-from efhorizon.bounds.registry import BUILT_IN, registered_bounds
+from efhorizon.bounds.measures import Measure
+from efhorizon.bounds.registry import BUILT_IN, registered_bounds, registered_measures
 from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.gorp.ties import Ties
@@ -47,6 +49,7 @@ from efhorizon.study.analysis_record import (
     CompleteFigures,
     DecidingAction,
     DecidingState,
+    MeasureFigures,
     Replay,
     ReturnHistogram,
     StageSeconds,
@@ -120,6 +123,8 @@ def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: 
     """The analysis with what older versions did not compute."""
     lacks_ties = analysis.figures.exact_by_ties is UNSET
     missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
+    if policy is None:
+        analysis = _with_measures(mdp, analysis, max_k)
     if not lacks_ties and not missing:
         return analysis
     given = _problem(mdp, max_k, None if policy is None else explorer(mdp, policy))
@@ -143,6 +148,34 @@ def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: 
             provenance=replace(analysis.provenance, bounds=_inputs(mdp, max_k, policy).bounds),
         )
     return analysis
+
+
+def _with_measures(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int) -> CompleteAnalysis:
+    """The analysis with every measure of hardness in its present version; those of other people's packages stay."""
+    assert analysis.provenance is not None
+    known = {} if analysis.figures.measures is UNSET else analysis.figures.measures
+    versions = {} if analysis.provenance.measures is UNSET else analysis.provenance.measures
+    stale = [
+        measure
+        for measure in registered_measures()
+        if measure.name not in known or measure.version is None or versions.get(measure.name) != measure.version
+    ]
+    if not stale:
+        return analysis
+    given = problem(mdp, max_k=max_k)
+    found = {measure.name: _measure_figures(measure(given)) for measure in stale}
+    return replace(
+        analysis,
+        figures=replace(analysis.figures, measures={**known, **found}),
+        titles={**analysis.titles, **{measure.name: measure.title for measure in stale}},
+        provenance=replace(
+            analysis.provenance, measures={**versions, **{measure.name: measure.version for measure in stale}}
+        ),
+    )
+
+
+def _measure_figures(measure: Measure) -> MeasureFigures:
+    return record_of(asdict(measure), MeasureFigures, "a measure of hardness")
 
 
 def write_analysis(
@@ -300,6 +333,7 @@ def _inputs(
         code=version_name("analysis", BEHAVIOUR),
         settings=settings,
         bounds={bound.name: bound.version for bound in registered_bounds()},
+        measures={each.name: each.version for each in registered_measures()} if policy is None else UNSET,
     )
 
 

@@ -102,6 +102,17 @@ class TieFigures(Record, frozen=True, kw_only=True):
     reason: Text | None = None  # why it is not exact
 
 
+class MeasureFigures(Record, frozen=True, kw_only=True):
+    """A measure of hardness; `low` and `high` are the interval of an estimate."""
+
+    value: Number | None = None
+    low: Number | None = None
+    high: Number | None = None
+    reason: Text | None = None  # why there is no value
+    note: Text | None = None  # how an estimate was made
+    harder: Literal["larger", "smaller"]  # which values mean a harder environment
+
+
 class GoalFigures(Record, frozen=True, kw_only=True):
     """Theorem B.4, for MDPs that pay for reaching a goal."""
 
@@ -142,6 +153,7 @@ class CompleteFigures(Record, frozen=True, kw_only=True):
     ties: Ties | UnsetType = UNSET  # the rule with which the effective horizon holds: uniform if it is not set
     reasons: dict[str, str]  # why a bound does not apply
     exact_by_ties: dict[Ties, TieFigures] | UnsetType = UNSET  # the effective horizon with other rules
+    measures: dict[str, MeasureFigures] | UnsetType = UNSET  # other measures of hardness; with a policy, there are none
 
     def __post_init__(self) -> None:
         if isinstance(self.effective_horizon.value, Interval):
@@ -313,6 +325,7 @@ class AnalysisProvenance(Record, frozen=True, kw_only=True):
     bounds: dict[str, str | None] = field(
         default_factory=dict
     )  # the version of each registered bound; None if it is unknown
+    measures: dict[str, str | None] | UnsetType = UNSET  # the version of each measure, as of bounds
     efhorizon: str | None = None
     packages: dict[str, str] = field(default_factory=dict)
     python: str | None = None

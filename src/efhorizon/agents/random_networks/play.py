@@ -155,7 +155,9 @@ def _play(game: _Game, weights: _Weights, greedy: bool, earned: Integers) -> Non
                     computed[shown] = network
                 action = 0
                 if greedy:
-                    action = np.argmax(outputs[shown])
+                    for other in range(1, num_actions):
+                        if outputs[shown, other] > outputs[shown, action]:
+                            action = other
                 else:
                     drawn = _uniform(weights.seeds[network], draws)
                     draws += 1

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.evaluation import published
-from efhorizon.evaluation.bound_table import BoundRow, BoundTable
+from efhorizon.evaluation.bound_table import KINDS, BoundRow, BoundTable, Kind
 from efhorizon.evaluation.changes import ChangeTable
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON
 from efhorizon.evaluation.metrics import METRICS, Metric
@@ -184,7 +184,7 @@ def metric_lines(tables: Sequence[BoundTable]) -> list[MetricLine]:
     rows = [{_key(row): row for row in table.rows} for table in used]
     keys = dict.fromkeys(key for of_table in rows for key in of_table)
     lines = []
-    for key in sorted(keys, key=lambda key: key[0] != "bound"):  # baselines last, else as they come
+    for key in sorted(keys, key=lambda key: KINDS.index(key[0])):  # baselines last, else as they come
         found = [of_table.get(key) for of_table in rows]
         row = next(row for row in found if row is not None)
         groups = tuple(
@@ -275,7 +275,7 @@ def change_lines(tables: Sequence[ChangeTable]) -> ChangeLines | None:
     return ChangeLines([(ALGORITHM_TITLES[table.algorithm], table) for table in used], lines)
 
 
-def _key(row: BoundRow) -> tuple[str, str]:
+def _key(row: BoundRow) -> tuple[Kind, str]:
     return row.kind, row.name
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
+from msgspec import UNSET
 
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.formulas import EFFECTIVE_HORIZON, horizon_of
@@ -26,7 +27,7 @@ from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
 from efhorizon.render.html.policy_changes import guided, is_variant, page_changes, variant_commands
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, best_settings
-from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures
+from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures, is_complete
 
 _NOT_RUN = "not run"
 _LONGEST_TITLE = 2_000  # characters: an analysis may come from anybody
@@ -50,6 +51,14 @@ class BoundLine:
     witness: str
     is_own: bool  # the effective horizon's
     paper: str | None
+
+
+@dataclass(frozen=True)
+class MeasureLine:
+    title: str
+    value: str
+    interval: str | None  # of an estimate
+    about: str  # how to read it, or why there is no value
 
 
 @dataclass(frozen=True)
@@ -105,6 +114,7 @@ def mdp_page(
         **page_changes(entry, entries or {}),
         "bounds": bound_lines(entry, titles, paper),
         "bounds_chart": bounds_chart(entry, titles),
+        "measures": measure_lines(entry, titles),
         "horizons": [] if analysis is None else horizon_lines(analysis),
         "ties": "" if analysis is None else ties(analysis.figures),
         "returns": returns_lines(actions, scale),
@@ -189,6 +199,23 @@ def bound_lines(entry: MdpEntry, titles: Mapping[str, str], paper: Mapping[str, 
             paper=paper.get(f"bound_{name}"),
         )
         for name in sorted(bounds, key=lambda name: _end(bounds[name]))
+    ]
+
+
+def measure_lines(entry: MdpEntry, titles: Mapping[str, str]) -> list[MeasureLine]:
+    """Other measures of hardness, in the order in which they were computed."""
+    if entry.analysis is None or not is_complete(entry.analysis) or entry.analysis.figures.measures is UNSET:
+        return []
+    return [
+        MeasureLine(
+            title=_title(name, titles, entry),
+            value=numbers.significant(found.value),
+            interval=None
+            if found.low is None
+            else f"{numbers.significant(found.low)} to {numbers.significant(found.high)}",
+            about=found.reason or f"{found.harder} is harder" + (f"; {found.note}" if found.note else ""),
+        )
+        for name, found in entry.analysis.figures.measures.items()
     ]
 
 

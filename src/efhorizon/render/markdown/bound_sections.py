@@ -45,8 +45,14 @@ def bound_order(name: str) -> tuple[int, str]:
 
 
 def ordered_rows(rows: Sequence[_Row]) -> list[_Row]:
-    """Bounds first, then the two empirical baselines as they come."""
-    return sorted(rows, key=lambda row: (0, *bound_order(row.name)) if row.kind == "bound" else (1, 0, ""))
+    """Bounds first, then other measures of hardness and the two empirical baselines as they come."""
+    return sorted(rows, key=_place)
+
+
+def _place(row: BoundRow | ChangeRow) -> tuple[int, int, str]:
+    if row.kind == "bound":
+        return (0, *bound_order(row.name))
+    return (1 if row.kind == "measure" else 2, 0, "")
 
 
 def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:

@@ -59,6 +59,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState)
     yield f"  ties         {_ties(result)}"
     yield ""
     yield from _bounds(result)
+    yield from _measures(result)
     if result.deciding is not None:
         yield ""
         yield from _deciding(result.deciding, image, seen)
@@ -125,7 +126,7 @@ def _bounds(result: Analysis) -> Parts:
     yield "  bounds       timesteps to an optimal policy with probability 1/2 (bars: powers of ten)"
     known = [bound.sample_complexity for bound in result.bounds.values() if bound.sample_complexity]
     longest = max(map(math.log10, known), default=1.0) or 1.0
-    width = max(map(len, result.titles.values()))
+    width = max(len(result.titles[name]) for name in result.bounds)
     for name, bound in sorted(result.bounds.items(), key=lambda item: _order(item[1].sample_complexity)):
         needed = bound.sample_complexity
         title = f"    {literal(f'{result.titles[name]:{width}}')} {steps(needed):>12}"
@@ -133,6 +134,21 @@ def _bounds(result: Analysis) -> Parts:
             yield f"{title} [dim]{literal(bound.reason or '')}[/dim]"
         else:
             yield f"{title} {bar(math.log10(max(1, needed)) / longest, _BAR_WIDTH)}"
+
+
+def _measures(result: Analysis) -> Parts:
+    """Other measures of hardness: an order, no timesteps."""
+    if not result.measures:
+        return
+    yield "  measures     by others, which order environments and promise no timesteps (estimates with their interval)"
+    width = max(len(result.titles[name]) for name in result.measures)
+    for name, measure in result.measures.items():
+        title = f"    {literal(f'{result.titles[name]:{width}}')}"
+        if measure.value is None:
+            yield f"{title} {numbers.MISSING:>9} [dim]{literal(measure.reason or '')}[/dim]"
+            continue
+        between = "" if measure.low is None else f" {significant(measure.low, 3)} to {significant(measure.high, 3)},"
+        yield f"{title} {significant(measure.value, 3):>9}{between} [dim]{measure.harder} is harder[/dim]"
 
 
 def _deciding(witness: Witness, image: Path | None, seen: SeenState) -> Parts:
