@@ -30,7 +30,7 @@ def diameter(problem: Problem) -> Measured:
     Exact. Sources are tried in the order of how far the end is, until no other can be further from anything; a table
     on which that takes more than MOST_EDGES steps of the search has no figure.
     """
-    found = exact_diameter(problem.mdp.transitions, problem.timeline.states, problem.mdp.horizon)
+    found = exact_diameter(problem.mdp.transitions, problem.timeline.states, problem.mdp.horizon, MOST_EDGES)
     if found is None:
         count = f"{problem.num_reachable_states:,} states"
         return Measured(None, reason=f"{count} are too many for all shortest paths between them")
@@ -38,7 +38,7 @@ def diameter(problem: Problem) -> Measured:
 
 
 def exact_diameter(
-    transitions: NDArray[np.int32], met: NDArray[np.int32], horizon: int, most_edges: int = MOST_EDGES
+    transitions: NDArray[np.int32], met: NDArray[np.int32], horizon: int, most_edges: int
 ) -> int | None:
     """The diameter over the states in `met`; None where it would take too long."""
     _, depths = breadth_first_order(transitions)
