@@ -142,10 +142,10 @@ def test_the_numbers_of_a_stream_are_uniform_and_normal() -> None:
 
 
 def test_what_cannot_be_played_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = problem(TabularMDP([[0, -1]], [[1e-7, 12345.678]], horizon=3))
+    odd = problem(TabularMDP([[0, -1]], [[1e30, 1e-7]], horizon=3))
     found = weight_guessing.weight_guessing(odd)
     assert (found.value, found.reason) == (None, "rewards have no common unit, so returns are not exact")
-    screens = np.zeros((1, 8, 8, 3), np.uint8)
+    screens = np.zeros((1, 64, 64, 3), np.uint8)
     seen = TabularMDP(
         [[-1, -1]], [[1.0, 0.0]], horizon=1, screens=screens, screen_mapping=np.zeros(1, np.int32), metadata={"id": "x"}
     )

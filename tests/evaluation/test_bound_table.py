@@ -10,6 +10,8 @@ from evaluation_data import published_file, solved_or_not, summary
 
 from efhorizon.evaluation import published
 from efhorizon.evaluation.bound_table import BoundRow, BoundTable, bound_table
+from efhorizon.evaluation.records import MdpSummary, Measurement
+from efhorizon.evaluation.rivals import rival_table
 from efhorizon.evaluation.source import study_data
 
 INF = math.inf
@@ -187,3 +189,50 @@ def test_other_budgets_than_the_papers_are_noted() -> None:
     short = [summary("c", sample_complexities={"ppo": INF}, budgets={"ppo": 2e5})]
     (note,) = bound_table([*studied, *short], "ppo", {}, num_resamples=RESAMPLES).notes
     assert "between 200,000 and 5,000,000 timesteps (the paper's: 5,000,000)" in note
+
+
+def measured_study() -> list[MdpSummary]:
+    """Six MDPs that PPO solved after 10^1 ... 10^6 timesteps, two that it did not. `size` is in that order, `ease` is
+    one over it, `blind` in no order, and unknown for the last."""
+    return [
+        solved_or_not(
+            f"mdp{number}",
+            10.0**number if number <= 6 else INF,
+            None,
+            bounds={"effective_horizon": float(number)},
+            measures={
+                "size": Measurement(2.0 * number),
+                "ease": Measurement(1 / number, is_easiness=True),
+                **({"blind": Measurement(float(number % 3))} if number < 8 else {}),
+            },
+        )
+        for number in range(1, 9)
+    ]
+
+
+def test_a_measure_is_a_row_with_an_order_and_no_factor() -> None:
+    titles = {"effective_horizon": "H", "size": "size of it", "ease": "ease", "blind": "blind"}
+    table = bound_table(measured_study(), "ppo", titles, num_resamples=RESAMPLES)
+    assert [(row.name, row.kind) for row in table.rows] == [
+        ("effective_horizon", "bound"), ("size", "measure"), ("ease", "measure"), ("blind", "measure")
+    ]  # fmt: skip
+    for name in ("size", "ease"):
+        found = values(row_of(table, name))
+        assert found.pop("median_ratio_log10") is None
+        assert list(found.values()) == [pytest.approx(1.0)] * 4
+    reason = row_of(table, "size").metrics["median_ratio_log10"].reason
+    assert reason == "a measure of hardness is no number of timesteps, so it is off by no factor"
+    blind = row_of(table, "blind")
+    assert (blind.num_mdps, blind.num_infinite) == (7, 0)  # unknown is not infinite
+    # ranks of 1 2 0 1 2 0, with ties, against 1 ... 6: covariance -4 of sqrt(17.5 * 16)
+    assert values(blind)["correlation"] == pytest.approx(-4 / math.sqrt(17.5 * 16))
+    assert {name for leaders in table.leaders.values() for name in leaders} == {"effective_horizon"}
+    assert {test.second for test in table.tests} == {"size", "ease", "blind"}
+
+
+def test_rivals_are_compared_on_the_mdps_that_have_all_of_them() -> None:
+    table = rival_table(measured_study(), "ppo", {}, num_resamples=RESAMPLES)
+    assert (table.num_mdps, table.num_solved) == (7, 6)
+    assert {row.num_mdps for row in table.rows} == {7}
+    nothing = rival_table([solved_or_not("alone", 1.0, None)], "ppo", {}, num_resamples=RESAMPLES)
+    assert nothing.num_mdps == 0

@@ -11,8 +11,8 @@ from evaluation_data import PUBLISHED_HEADER, PUBLISHED_LINES, published_file, s
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import formulas
-from efhorizon.evaluation.records import PolicySummary
-from efhorizon.evaluation.summary_csv import PUBLISHED_COLUMNS, encoded_summaries, game_of, read_summaries
+from efhorizon.evaluation.records import Measurement, PolicySummary
+from efhorizon.evaluation.summary_csv import PUBLISHED_COLUMNS, encoded_summaries, game_of, read_summaries, titles
 
 INF = math.inf
 
@@ -167,3 +167,19 @@ def test_an_endless_field_is_refused(tmp_path: Path) -> None:
     file.write_text(f"{PUBLISHED_HEADER}\n" + "x" * 200_000)
     with pytest.raises(StoreError, match="comma-separated"):
         read_summaries(file)
+
+
+def test_measures_say_which_way_they_point(tmp_path: Path) -> None:
+    measures = {"diameter": Measurement(29.0), "poic": Measurement(0.00095, is_easiness=True), "mine": Measurement(-1.5)}
+    path = tmp_path / "summary.csv"
+    written = [summary("a", measures=measures), summary("b")]
+    path.write_bytes(encoded_summaries(written))
+    header = path.read_text().splitlines()[0].split(",")
+    assert {"hardness_diameter", "easiness_poic", "hardness_mine"} <= set(header)
+    read = read_summaries(path)
+    assert [each.measures for each in read] == [measures, {}]
+    assert [measures[name].hardness for name in measures] == [29.0, -0.00095, -1.5]
+    assert titles(read)["poic"] == "policy-optimal information capacity"
+    path.write_text(path.read_text().replace("29.0", "inf"))
+    with pytest.raises(StoreError, match="hardness_diameter must be a finite number"):
+        read_summaries(path)

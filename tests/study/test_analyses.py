@@ -210,6 +210,40 @@ def test_an_analysis_of_an_older_version_gets_other_rules_for_ties(tmp_path: Pat
     assert results.analysis(written.id) == expected
 
 
+def test_an_analysis_of_an_older_version_gets_measures_of_hardness(tmp_path: Path) -> None:
+    """Nothing else is made again; a measure of another version is, and the others stay."""
+    results, mdp = Results.made(tmp_path), corridor()
+    written = write_analysis(results, mdp)
+    assert written.figures.measures is not UNSET
+    assert written.provenance is not None
+    assert written.provenance.measures is not UNSET
+    older = replace(
+        written,
+        figures=replace(written.figures, measures=UNSET),
+        provenance=replace(written.provenance, measures=UNSET),
+    )
+    results.write_analysis(older)
+    assert '"measures"' not in (tmp_path / "analyses" / f"{written.id}.json").read_text()
+    assert current_analysis(results, mdp) == written
+    wrong = replace(written.figures.measures["diameter"], value=1e6)
+    kept = replace(written.figures.measures["num_states"], value=2e6)
+    changed = replace(
+        written,
+        figures=replace(
+            written.figures, measures=written.figures.measures | {"diameter": wrong, "num_states": kept}
+        ),
+        provenance=replace(
+            written.provenance, measures=written.provenance.measures | {"diameter": "measure diameter 0"}
+        ),
+    )
+    results.write_analysis(changed)
+    found = current_analysis(results, mdp)
+    assert found is not None
+    assert found.figures.measures is not UNSET
+    assert found.figures.measures["diameter"] == written.figures.measures["diameter"]
+    assert found.figures.measures["num_states"] == kept
+
+
 def test_other_rules_for_ties_are_those_of_the_analysis(tmp_path: Path) -> None:
     mdp = corridor()
     stored = write_analysis(Results.made(tmp_path), mdp).figures.exact_by_ties

@@ -95,7 +95,7 @@ def _returns(mdp: TabularMDP, sampling: Sampling) -> Returns | str:
         game = _Game(mdp.transitions, rewards, numbers, mdp.horizon, nothing, numbers[:, None])
         optimal = round(optimal_plan(mdp).optimal_return / float(units[1]))
         note = _note(sampling, sampling.networks) + ", which see the number of the state: there are no observations"
-        return Returns(_played(game, nothing[0:0, 0], sampling, sampling.networks), optimal, note)
+        return Returns(_played(game, np.zeros(0, np.float32), sampling, sampling.networks), optimal, note)
     try:
         table = observed_table(mdp)
     except EfhorizonError as error:
