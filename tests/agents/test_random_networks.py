@@ -58,7 +58,8 @@ def test_greedy_networks_are_those_of_numpy() -> None:
 
 def test_greedy_networks_choose_every_action_of_a_bandit_alike() -> None:
     found = weight_guessing.weight_guessing(problem(bandit(4)))
-    assert found.value is not None and found.low is not None and found.high is not None
+    assert found.low is not None
+    assert found.high is not None
     assert found.low <= 0.25 <= found.high
     assert found.note == (
         "10,000 networks with random weights, seed 0, which see the number of the state: there are no observations"
@@ -76,7 +77,8 @@ def test_the_capacity_of_a_bandit() -> None:
     coins = -chances * np.log(chances) - (1 - chances) * np.log(1 - chances)
     expected = math.log(2) - coins.mean()  # both actions are equally likely overall
     found = policy_information_capacity(problem(bandit()))
-    assert found.value is not None and found.low is not None and found.high is not None
+    assert found.low is not None
+    assert found.high is not None
     assert found.low < expected < found.high
     optimal = policy_optimal_information_capacity(problem(bandit()))
     assert optimal.value is not None  # a plug-in estimate: too large by up to 1 / (2 x 100 episodes)

@@ -170,7 +170,11 @@ def test_an_endless_field_is_refused(tmp_path: Path) -> None:
 
 
 def test_measures_say_which_way_they_point(tmp_path: Path) -> None:
-    measures = {"diameter": Measurement(29.0), "poic": Measurement(0.00095, is_easiness=True), "mine": Measurement(-1.5)}
+    measures = {
+        "diameter": Measurement(29.0),
+        "poic": Measurement(0.00095, is_easiness=True),
+        "mine": Measurement(-1.5),
+    }
     path = tmp_path / "summary.csv"
     written = [summary("a", measures=measures), summary("b")]
     path.write_bytes(encoded_summaries(written))

@@ -81,5 +81,7 @@ def test_in_an_analysis() -> None:
     assert any(line.startswith("number of states") and line.endswith("1 larger is harder") for line in lines)
     assert any(line.startswith("diameter") and line.endswith(f"{MISSING} too many states") for line in lines)
     guessed = found.measures["weight_guessing"]
-    assert guessed.low is not None and guessed.value is not None and guessed.low < guessed.value
+    assert guessed.low is not None
+    assert guessed.value is not None
+    assert guessed.low < guessed.value
     assert any(line.startswith("random weight guessing") and " to " in line for line in lines)

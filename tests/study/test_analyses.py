@@ -109,7 +109,7 @@ def test_a_record_has_what_the_contract_says() -> None:
     assert content["table"]["num_raw_states"] == 9
     assert content["table"]["fingerprint"] == corridor().fingerprint()
     assert content["analysis"]["optimal_return"] == 1.0
-    assert set(content["titles"]) == set(content["analysis"]["sample_complexity"])
+    assert set(content["titles"]) == {*content["analysis"]["sample_complexity"], *content["analysis"]["measures"]}
     assert content["seconds"]["build"] == 1.5
     assert content["seconds"]["verify"] is None
     assert content["seconds"]["analyze"] > 0
@@ -229,9 +229,7 @@ def test_an_analysis_of_an_older_version_gets_measures_of_hardness(tmp_path: Pat
     kept = replace(written.figures.measures["num_states"], value=2e6)
     changed = replace(
         written,
-        figures=replace(
-            written.figures, measures=written.figures.measures | {"diameter": wrong, "num_states": kept}
-        ),
+        figures=replace(written.figures, measures=written.figures.measures | {"diameter": wrong, "num_states": kept}),
         provenance=replace(
             written.provenance, measures=written.provenance.measures | {"diameter": "measure diameter 0"}
         ),

@@ -21,6 +21,7 @@ from efhorizon.evaluation.by_suite import suite_bounds
 from efhorizon.evaluation.changes import ChangeTable
 from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary, has_solved, is_main
 from efhorizon.evaluation.resampling import Estimate, PairedTest
+from efhorizon.evaluation.rivals import rival_table
 from efhorizon.evaluation.rules import is_trained, solved_by_random_play, under
 from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData, study_data
@@ -64,6 +65,7 @@ def claims(numbers: Numbers) -> list[Claim]:
         *_table_1(numbers),
         *_shaping(numbers),
         *_policies(numbers),
+        *_rivals(numbers),
         *_single(numbers),
         *_edition(numbers),
     ]
@@ -150,6 +152,71 @@ def _prediction(numbers: Numbers) -> list[Claim]:
         )
     )
     return found
+
+
+def _rivals(numbers: Numbers) -> list[Claim]:
+    """Other measures of hardness on the MDPs that have all of them; nothing to claim where no MDP has any."""
+    summaries, source = (
+        under("learnt", numbers.data.summaries),
+        "summary.csv: `hardness_*` and `easiness_*`, by `evaluation/rivals.py`",
+    )
+    if not any(each.measures for each in summaries):
+        return []
+    gridworlds = [each for each in summaries if each.origin == "minigrid"]
+    ppo, dqn, grid = (
+        rival_table(chosen, algorithm, numbers.data.titles, num_resamples=RESAMPLES)
+        for chosen, algorithm in ((summaries, "ppo"), (summaries, "dqn"), (gridworlds, "ppo"))
+    )
+    assert dqn.num_mdps == grid.num_mdps  # DQN was run on gridworlds only
+    rows = [row for row in ppo.rows if row.kind == "measure" or row.name in (H, EPW)]
+    shown = [
+        Claim(f"| {row.title.partition(' (')[0]} | {_rival(ppo, row.name)} | {number(_metrics(grid, row.name)[AUROC].value)} | "
+              f"{_rival(dqn, row.name)} | {number(_metrics(dqn, row.name)[AUROC].value)} |", source)
+        for row in rows
+    ]  # fmt: skip
+    tests = [
+        test for table in (ppo, dqn, grid) for test in table.tests
+        if test.second in {row.name for row in rows} and test.p_value is not None and test.metric != RATIO
+    ]  # fmt: skip
+    ahead = [test for test in tests if test.better == test.second]
+    assert all((test.p_value_holm or 0) >= 0.05 for test in ahead)  # no measure is significantly better than H
+    worse = sorted({_title(ppo, test.second) for test in tests if (test.p_value_holm or 1) < 0.05})
+    leads = [_p(table, name, CORRELATION) for table in (ppo, dqn) for name in ("pic", "optimal_episode")]
+    return [
+        Claim(f"On the {ppo.num_mdps} MDPs of {ppo.num_families} families (PPO) and the {dqn.num_mdps} gridworlds (DQN) for which all of them are known", source),
+        *shown,
+        Claim(f"the smallest p-value of a measure that is ahead of H, adjusted for the rows of its table, is {min(test.p_value_holm or 0 for test in ahead):.2f}", source),
+        Claim(f"Significantly worse than H in some metric: {', '.join(worse)}", source),
+        Claim(f"H minus policy information capacity in Spearman: {_signed(leads[0])} for PPO and {_signed(leads[2])} for DQN", source),
+        Claim(f"H minus the chance of an optimal random episode: {_signed(leads[1])} and {_signed(leads[3])}", source),
+        Claim(f"of {_word(_none_optimal(ppo, summaries))} of the {ppo.num_mdps} MDPs no network in thousands is optimal", "summary.csv: `easiness_weight_guessing` is 0"),
+    ]  # fmt: skip
+
+
+def _none_optimal(table: BoundTable, summaries: Sequence[MdpSummary]) -> int:
+    names = {name for each in summaries for name in each.measures}
+    common = [
+        each
+        for each in summaries
+        if is_main(each) and names <= set(each.measures) and table.algorithm in each.sample_complexities
+    ]
+    assert len(common) == table.num_mdps
+    return sum(each.measures["weight_guessing"].value == 0 for each in common)
+
+
+def _rival(table: BoundTable, name: str) -> str:
+    return f"{_interval(_metrics(table, name)[CORRELATION])} | {number(_metrics(table, name)[CONCORDANCE].value)}"
+
+
+def _title(table: BoundTable, name: str) -> str:
+    return next(row.title for row in table.rows if row.name == name).partition(" (")[0]
+
+
+def _signed(test: PairedTest) -> str:
+    assert test.difference is not None
+    assert test.low is not None
+    assert test.high is not None
+    return f"{test.difference:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"
 
 
 def _gorp(numbers: Numbers) -> list[Claim]:

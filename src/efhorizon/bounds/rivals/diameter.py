@@ -37,9 +37,7 @@ def diameter(problem: Problem) -> Measured:
     return Measured(float(found))
 
 
-def exact_diameter(
-    transitions: NDArray[np.int32], met: NDArray[np.int32], horizon: int, most_edges: int
-) -> int | None:
+def exact_diameter(transitions: NDArray[np.int32], met: NDArray[np.int32], horizon: int, most_edges: int) -> int | None:
     """The diameter over the states in `met`; None where it would take too long."""
     _, depths = breadth_first_order(transitions)
     states = np.unique(met)
