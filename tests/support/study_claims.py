@@ -26,7 +26,7 @@ from efhorizon.evaluation.rules import is_trained, solved_by_random_play, under
 from efhorizon.evaluation.runs import selected_rows
 from efhorizon.evaluation.source import StudyData, study_data
 from efhorizon.evaluation.tables import Tables, tables_by_rule
-from efhorizon.render.markdown.text import from_log10, number
+from efhorizon.render.markdown.text import difference, from_log10, number
 from efhorizon.study.analysis_record import SEPARATOR, is_complete
 
 ROOT = Path(__file__).parents[2]
@@ -189,7 +189,7 @@ def _rivals(numbers: Numbers) -> list[Claim]:
         Claim(f"Significantly worse than H in some metric: {', '.join(worse)}", source),
         Claim(f"H minus policy information capacity in Spearman: {_signed(leads[0])} for PPO and {_signed(leads[2])} for DQN", source),
         Claim(f"H minus the chance of an optimal random episode: {_signed(leads[1])} and {_signed(leads[3])}", source),
-        Claim(f"of {_word(_none_optimal(ppo, summaries))} of the {ppo.num_mdps} MDPs no network in thousands is optimal", "summary.csv: `easiness_weight_guessing` is 0"),
+        Claim(f"in {_word(_none_optimal(ppo, summaries))} of the {ppo.num_mdps} MDPs not one network in thousands is optimal", "summary.csv: `easiness_weight_guessing` is 0"),
     ]  # fmt: skip
 
 
@@ -216,7 +216,7 @@ def _signed(test: PairedTest) -> str:
     assert test.difference is not None
     assert test.low is not None
     assert test.high is not None
-    return f"{test.difference:+.2f} [{test.low:+.2f}, {test.high:+.2f}]"
+    return f"{difference(test.difference)} [{difference(test.low)}, {difference(test.high)}]"
 
 
 def _gorp(numbers: Numbers) -> list[Claim]:
