@@ -17,8 +17,8 @@ DESCRIPTION = """\
 Says whether PPO and DQN will learn an optimal policy on a table, and after how
 many timesteps: a forecast from runs on other environments. Then the effective
 horizon, the number of timesteps that each bound of the paper promises, and the
-state that makes it hard. Several tables give one row each; a table with unexplored states gives
-intervals.
+state that makes it hard. Several tables give one row each; a table with
+unexplored states gives intervals.
 
 The search for exact figures takes 45 seconds at most. If that is not enough,
 the answer is a bound and says so. What was found is kept beside the table: the

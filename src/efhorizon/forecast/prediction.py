@@ -7,13 +7,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.forecast.columns import COMPARED, FLAGS, LARGEST_BOUND, compared, design
 from efhorizon.forecast.features import Features
 from efhorizon.forecast.model import AlgorithmModel, Model, shipped_model
 
 Algorithm = Literal["ppo", "dqn"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
-BUDGETS = (100_000, 500_000, 1_000_000, 5_000_000, 25_000_000)  # timesteps
+BUDGETS = (100_000, 500_000, 1_000_000, PAPER_STEPS, 25_000_000)  # timesteps
 LEVEL = 0.8  # of the interval
 WIDEST = 3.0  # how many times wider than usual an interval gets at most
 OFTEN_OPTIMAL = 1 / 3  # random episodes so often optimal pass the rule of the paper without learning
