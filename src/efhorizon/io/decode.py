@@ -30,6 +30,7 @@ _LARGEST_EXACT = 1 << 53  # larger integers are not all floats
 
 Finite = Annotated[float, Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)]
 Number = Annotated[int, Meta(ge=-_LARGEST_EXACT, le=_LARGEST_EXACT)] | Finite
+Probability = Annotated[int, Meta(ge=0, le=1)] | Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0, le=LARGEST_INTEGER)]
 Positive = Annotated[int, Meta(ge=1, le=LARGEST_INTEGER)]
 LargeNumber = int | Finite  # what bounds say: integers may be larger than any float

@@ -20,6 +20,7 @@ from efhorizon.io.decode import (
     LargePositive,
     Number,
     Positive,
+    Probability,
     Record,
     Text,
     is_shallow,
@@ -133,7 +134,7 @@ class CompleteFigures(Record, frozen=True, kw_only=True):
     optimal_return: Number | None = None
     exploration_return: Number | None = None
     worst_return: Number | None = None
-    optimal_return_probability: Number | None = None
+    optimal_return_probability: Probability | None = None
     exploration_length: Number | UnsetType | None = UNSET  # timesteps of an exploring episode, on average
     min_k: Positive | None = None
     epw: Positive | None = None
