@@ -59,9 +59,11 @@ def steps(number: float | None) -> str:
     return from_log10(math.log10(number)) if number > 0 else "0"
 
 
-def steps_needed(number: float | None) -> str:
-    """A sample complexity; infinite means that the algorithm did not get there."""
-    return NOT_SOLVED if number is not None and math.isinf(number) else steps(number)
+def steps_needed(number: float | None, budget: float | None = None) -> str:
+    """A sample complexity; infinite means that the algorithm did not get there within its budget."""
+    if number is None or math.isfinite(number):
+        return steps(number)
+    return NOT_SOLVED if budget is None else f"{NOT_SOLVED} in {short_steps(budget)}"
 
 
 def short_steps(number: float) -> str:

@@ -24,6 +24,7 @@ class Rung:
     log10: float | None  # of timesteps; infinite, or None where it does not apply
     kind: str  # "bound", "horizon" for the effective horizon's own, or "practice"
     runs: tuple[float, ...] = ()  # timesteps of single runs
+    budget: float | None = None  # timesteps that a run had at most
 
 
 def ladder(rungs: Sequence[Rung], *, name: str, width: int = 680) -> Markup:
@@ -59,7 +60,7 @@ def _rung(rung: Rung, y: float, axis: Axis) -> Markup:
     runs = joined(element("circle", cx=place, cy=y, r=2.4, class_="run") for place in places)
     if rung.kind == "practice" and not inside:
         last = max(places, default=axis.start)
-        return label + runs + text(last + 12, y + 4, "not solved", "note")
+        return label + runs + text(last + 12, y + 4, numbers.steps_needed(math.inf, rung.budget), "note")
     kind = f"rung {rung.kind}"
     arrow = path([(x - 2, y - 5), (x + 7, y), (x - 2, y + 5)], closed=True)
     mark = element("circle", cx=x, cy=y, r=5, class_=kind) if inside else element("path", d=arrow, class_=kind)

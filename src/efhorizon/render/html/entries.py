@@ -35,6 +35,10 @@ class MdpEntry:
         found = [setting.sample_complexity for setting in self.settings if setting.algorithm == algorithm]
         return min(found, default=None)
 
+    def budget(self, algorithm: str) -> float | None:
+        """Timesteps that the algorithm had at most."""
+        return None if self.summary is None else self.summary.budgets.get(algorithm)
+
     def bounds(self) -> dict[str, float | Interval]:
         """log10 of timesteps by name; infinite if a bound is infinite or does not apply; intervals if unfinished."""
         if self.summary is not None:

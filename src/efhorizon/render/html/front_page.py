@@ -101,7 +101,8 @@ def front_page(
         "suites": _suite_counts(mdps),
         "num_variants": len(entries) - len(mdps),
         "concept": concept(),
-        "facts": facts(tables),
+        "takeaway": takeaway(tables),
+        "facts": facts(tables, mdps),
         "algorithms": [
             (table.algorithm, ALGORITHM_TITLES[table.algorithm]) for table in tables.bounds if table.num_mdps
         ],
@@ -131,7 +132,6 @@ def _rule_tables(tables: Tables) -> dict[str, Any]:
         "solvability": next((table for table in tables.solvability if any(cell.count for cell in table.cells)), None),
         "shaping": change_lines(tables.shaping),
         "exploration": change_lines(tables.exploration),
-        "facts": facts(tables),
     }
 
 
@@ -154,14 +154,65 @@ def _counted(entries: Sequence[MdpEntry], rule: Rule) -> list[MdpEntry]:
     ]
 
 
-def facts(tables: Tables) -> list[Fact]:
+def takeaway(tables: Tables) -> list[str]:
+    """What the study says, in one sentence for each algorithm; none without runs."""
+    found = []
+    for table in tables.bounds:
+        own = next((row for row in table.rows if row.name == EFFECTIVE_HORIZON), None)
+        if not table.num_mdps or own is None:
+            continue
+        name, solved = ALGORITHM_TITLES[table.algorithm], tables.counts.num_solved[table.algorithm]
+        sentence = f"{name} solves {solved} of {numbers.counted(table.num_mdps, 'MDP')}{_within(table.budgets)}."
+        correlation, ratio = (own.metrics[metric] for metric in ("correlation", "median_ratio_log10"))
+        if correlation.value is not None and ratio.value is not None:
+            sentence += (
+                f" The effective horizon ranks what it needs with a correlation of {numbers.decimal(correlation.value)}"
+                f"{_interval(correlation)} and misses the number by a factor of {numbers.ratio(ratio.value)} in the median"
+                f"{_tied(table)}."
+            )
+        found.append(sentence)
+    return found
+
+
+def _within(budgets: tuple[float, float] | None) -> str:
+    if budgets is None:
+        return ""
+    low, high = (numbers.short_steps(each) for each in budgets)
+    return f" within {low} timesteps" if low == high else f" within {low} to {high} timesteps"
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return ""
+    return f" ({numbers.decimal(estimate.low)} to {numbers.decimal(estimate.high)})"
+
+
+def _tied(table: BoundTable) -> str:
+    """Whether another bound ranks as well."""
+    leaders = table.leaders["correlation"]
+    titles = {row.name: short_title(row.title) for row in table.rows}
+    others = [titles[name] for name in leaders if name != EFFECTIVE_HORIZON]
+    if not leaders or leaders == (EFFECTIVE_HORIZON,):
+        return ""
+    if EFFECTIVE_HORIZON not in leaders:
+        return f"; better at ranking: {', '.join(others)}"
+    return f"; not significantly different at ranking: {', '.join(others)}"
+
+
+def facts(tables: Tables, mdps: Sequence[MdpEntry]) -> list[Fact]:
+    """The counts, and why they differ; `mdps` are all of the study, those with a policy to start from aside."""
     counts = tables.counts
-    found = [Fact("MDPs compared", str(counts.num_mdps), paper=str(counts.published_num_mdps))]
+    compared = Fact(
+        "MDPs compared", str(counts.num_mdps), _left_out(mdps, counts.num_mdps), str(counts.published_num_mdps)
+    )
+    found = [compared]
     for algorithm in DEEP_RL:
         run = counts.num_run[algorithm]
         solved = f"{counts.num_solved[algorithm]} of {run}" if run else "not run"
         paper = f"{counts.published_num_solved[algorithm]} of {counts.published_num_mdps}"
-        found.append(Fact(f"solved by {ALGORITHM_TITLES[algorithm]}", solved, paper=paper))
+        others = counts.num_mdps - run
+        note = f"the other {others}: not run, or solved by random play" if run and others else None
+        found.append(Fact(f"solved by {ALGORITHM_TITLES[algorithm]}", solved, note, paper))
     if any(counts.num_run.values()):
         paper = f"{counts.published_num_solved_by_either} of {counts.published_num_mdps}"
         found.append(Fact("solved by either", str(counts.num_solved_by_either), paper=paper))
@@ -176,6 +227,16 @@ def facts(tables: Tables) -> list[Fact]:
         )
         found.append(Fact("timesteps per run, at most", shown, paper=numbers.short_steps(PAPER_STEPS)))
     return found
+
+
+def _left_out(mdps: Sequence[MdpEntry], num_compared: int) -> str | None:
+    """Which MDPs of the study are not among those that are compared."""
+    num_unfinished = sum(entry.summary is None for entry in mdps)
+    num_shaped = len(mdps) - num_unfinished - num_compared
+    parts = [f"{num_shaped} with shaped rewards"] * (num_shaped > 0) + [f"{num_unfinished} unfinished"] * (
+        num_unfinished > 0
+    )
+    return f"of {len(mdps)}; the others: {', '.join(parts)}" if parts else None
 
 
 def metric_lines(tables: Sequence[BoundTable]) -> list[MetricLine]:

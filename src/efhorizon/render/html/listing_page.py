@@ -41,7 +41,10 @@ class ListRow:
     cells: tuple[Cell, ...]
 
 
-COLUMNS = (
+COLUMNS = (  # what people look for first: a phone shows the first two or three
+    ("H", "effective horizon"),
+    ("T² Aᴴ", "the effective horizon's bound, timesteps"),
+    *((ALGORITHM_TITLES[algorithm], "timesteps to an optimal policy") for algorithm in ALGORITHMS),
     ("T", "horizon"),
     ("A", "actions"),
     ("states", "states"),
@@ -49,9 +52,6 @@ COLUMNS = (
     ("random", "return of random play"),
     ("k", "least k for which the MDP is k-QVI-solvable"),
     ("EPW", "effective planning window"),
-    ("H", "effective horizon"),
-    ("T² Aᴴ", "the effective horizon's bound, timesteps"),
-    *((ALGORITHM_TITLES[algorithm], "timesteps to an optimal policy") for algorithm in ALGORITHMS),
 )
 
 
@@ -82,15 +82,25 @@ def _row(entry: MdpEntry) -> ListRow:
         type=summary.type if summary is not None else "unfinished",
         solved_by=_solved_by(entry),
         min_k="" if min_k is None else str(min_k),
-        cells=tuple(_figures(entry)) + tuple(_needed(entry, algorithm) for algorithm in ALGORITHMS),
+        cells=(*_horizon(entry), *(_needed(entry, algorithm) for algorithm in ALGORITHMS), *_figures(entry)),
     )
+
+
+def _horizon(entry: MdpEntry) -> tuple[Cell, Cell]:
+    """The effective horizon and its bound."""
+    summary, analysis = entry.summary, entry.analysis
+    if summary is not None:
+        sign = "≤ " if summary.effective_horizon_kind == "upper" else ""
+        horizon = Cell(sign + numbers.decimal(summary.effective_horizon), _value(summary.effective_horizon))
+        return horizon, _timesteps(summary.bounds.get(EFFECTIVE_HORIZON))
+    assert analysis is not None  # an entry has at least one of them
+    known = analysis.figures
+    return _figure(known.effective_horizon.value), _figure(known.sample_complexity.get(EFFECTIVE_HORIZON))
 
 
 def _figures(entry: MdpEntry) -> list[Cell]:
     summary, analysis = entry.summary, entry.analysis
     if summary is not None:
-        horizon = summary.effective_horizon
-        sign = "≤ " if summary.effective_horizon_kind == "upper" else ""
         return [
             _count(summary.horizon),
             _count(summary.num_actions),
@@ -99,8 +109,6 @@ def _figures(entry: MdpEntry) -> list[Cell]:
             _figure(summary.reward_exploration),
             _count(summary.k_min),
             _count(summary.epw),
-            Cell(sign + numbers.decimal(horizon), _value(horizon)),
-            _timesteps(summary.bounds.get(EFFECTIVE_HORIZON)),
         ]
     assert analysis is not None  # an entry has at least one of them
     known = analysis.figures
@@ -112,15 +120,13 @@ def _figures(entry: MdpEntry) -> list[Cell]:
         _figure(known.exploration_return),
         _figure(known.min_k),
         _figure(known.epw),
-        _figure(known.effective_horizon.value),
-        _figure(known.sample_complexity.get(EFFECTIVE_HORIZON)),
     ]
 
 
 def _needed(entry: MdpEntry, algorithm: str) -> Cell:
     complexity = entry.sample_complexity(algorithm)
     if complexity is not None and math.isinf(complexity):
-        return Cell("not solved", "Infinity", "number unsolved")
+        return Cell(numbers.steps_needed(complexity, entry.budget(algorithm)), "Infinity", "number unsolved")
     return Cell(numbers.steps(complexity), _value(complexity))
 
 

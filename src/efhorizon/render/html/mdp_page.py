@@ -240,7 +240,9 @@ def bounds_chart(entry: MdpEntry, titles: Mapping[str, str]) -> Markup | None:
         if complexity is not None:
             runs = needed_by_runs(best[algorithm]) if algorithm in best and algorithm != GORP else ()
             log10 = math.log10(max(1.0, complexity)) if math.isfinite(complexity) else math.inf
-            rungs.append(Rung(f"{ALGORITHM_TITLES[algorithm]}, needed", log10, "practice", runs))
+            rungs.append(
+                Rung(f"{ALGORITHM_TITLES[algorithm]}, needed", log10, "practice", runs, entry.budget(algorithm))
+            )
     return ladder(rungs, name=entry.name)
 
 
@@ -334,7 +336,7 @@ def _states(value: Figure) -> str:
 
 def _practice_fact(entry: MdpEntry, algorithm: str, paper: Mapping[str, str]) -> Fact:
     complexity = entry.sample_complexity(algorithm)
-    shown = _NOT_RUN if complexity is None else numbers.steps_needed(complexity)
+    shown = _NOT_RUN if complexity is None else numbers.steps_needed(complexity, entry.budget(algorithm))
     return Fact(f"{ALGORITHM_TITLES[algorithm]}, timesteps", shown, paper=paper.get(algorithm))
 
 
