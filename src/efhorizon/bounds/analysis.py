@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from typing import Any, Literal, cast
 
 from numpy.typing import ArrayLike
@@ -33,6 +34,7 @@ from efhorizon.planning.sweeps import Witness
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
+_HORIZON_SHARE = 0.9  # of the time for exact figures, so that some is left to look for reasons
 _MAX_JSON_BITS = 13_000  # Python refuses to write integers of more than 4300 digits
 
 
@@ -57,6 +59,7 @@ class Analysis(AnalysisMethods):
     lower_bound: LowerBound | None
     ties: Ties = "uniform"  # the rule with which the effective horizon holds
     by_ties: Mapping[Ties, EffectiveHorizon] = field(default_factory=dict)  # with each rule, where that was asked for
+    why: Any = None  # a reasons.record.Why: where GORP loses its chance
 
     def __repr__(self) -> str:
         horizon = self.effective_horizon
@@ -161,6 +164,8 @@ class Analysis(AnalysisMethods):
             "deciding_state": _witness_json(self.deciding),
             "theorem_states": {str(bound.k): _witness_json(bound.witness) for bound in self.theorem},
             "most_failures": None if self.most_failures is None else asdict(self.most_failures),
+            "why": [reason.as_json() for reason in self.why or ()],
+            "why_basis": None if self.why is None else self.why.basis_json(),
             "ties": self.ties,
             "reasons": reasons,
         } | ({"exact_by_ties": by_ties} if by_ties else {})
@@ -234,13 +239,14 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
     bounds: dict[str, BoundResult] = {}
     for bound in listed:
         if bound.name == "effective_horizon":
-            by_ties = _horizons(given, rules, course)
+            with course.share(_HORIZON_SHARE):
+                by_ties = _horizons(given, rules, course)
             bounds[bound.name] = by_ties[rules[0]]
         else:
             course.phase(f"bound: {bound.title}")
             bounds[bound.name] = _noted_bound(bound, given, course.notes)
     value = by_ties[rules[0]].value
-    return Analysis(
+    found = Analysis(
         id=mdp.metadata.get("id"),
         num_states=mdp.num_states,
         num_actions=mdp.num_actions,
@@ -259,6 +265,16 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
         ties=rules[0],
         by_ties=by_ties if ties == "all" else {},
     )
+    return replace(found, why=_why(given, found, course))
+
+
+def _why(given: Problem, found: Analysis, course: Course) -> Any:
+    """Where GORP loses its chance. Reasons build on agents, which lie higher up, so they are imported when used."""
+    course.phase("reasons")
+    horizon = found.effective_horizon
+    reasons = import_module("efhorizon.reasons.why")
+    is_exact = horizon.kind == "exact"
+    return reasons.why(given, horizon.k, horizon.m, is_exact=is_exact, ties=found.ties, course=course)
 
 
 def _plan(given: Problem, course: Course) -> None:

@@ -10,7 +10,8 @@ from efhorizon.commands._exit import UsageError
 HELP = "say how hard a table is for RL, and why"
 DESCRIPTION = """\
 Computes every bound of the paper on a table. Prints the effective horizon, the
-number of timesteps that each bound promises, and the state that makes it hard.
+number of timesteps that each bound promises, and why it is hard: the states
+where GORP loses its chance, and the kind of difficulty.
 Several tables give one row each; a table with unexplored states gives
 intervals.
 
@@ -53,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {_analysis.DEFAULT_SECONDS:g}s)",
     )
     parser.add_argument("--fresh", action="store_true", help="compute everything again, whatever earlier calls found")
-    _arguments.add_image(parser, "the deciding state")
+    _arguments.add_image(parser, "the state that costs most")
     _arguments.add_results_folder(parser, "the analysis")
     _arguments.add_json(parser)
 
@@ -76,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
     policy = None if options.exploration_policy is None else load_policy(options.exploration_policy)
     results, saved = [], _pictures.SavedPicture()
     seen: list[SeenState] = []
+    scenes: list[list[SeenState]] = []
     notes: list[str] = []
     for given in options.table:
         path = table_path(given, options.tables)
@@ -93,19 +95,22 @@ def run(options: argparse.Namespace) -> int:
         results.append((path, result))
         deciding = result.deciding if isinstance(result, Analysis) else None
         seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
-        saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image)
+        hard = [reason.state for reason in result.why] if isinstance(result, Analysis) else []
+        scenes.append([SeenState.of(mdp, state) for state in hard])
+        shown = hard[0] if hard else None if deciding is None else deciding.state
+        saved = _pictures.saved(mdp, shown, options.image)
         refused = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
         notes.append(refused or f"kept in {options.results} (for a web page: efhorizon report {options.results})")
     if options.json:
         image = str(saved.image) if saved.image else None
         contents = [
-            {**state.in_json(result.as_json()), "path": str(path), "image": image}
-            for (path, result), state in zip(results, seen, strict=True)
+            {**state.in_json(result.as_json(), reasons), "path": str(path), "image": image}
+            for (path, result), state, reasons in zip(results, seen, scenes, strict=True)
         ]
         _terminal.print_json(contents[0] if len(contents) == 1 else contents)
     elif len(results) > 1:
         _terminal.show(several_analyses(results))
     else:
-        _terminal.show(one_analysis(*results[0], saved.image, seen[0]))
+        _terminal.show(one_analysis(*results[0], saved.image, seen[0], scenes[0]))
     _terminal.say("; ".join(dict.fromkeys(notes)), style="dim")
     return _exit.DONE if saved.failure is None else _terminal.failed(saved.failure)

@@ -30,7 +30,6 @@ _POINTS_A_LAYER = 1000  # what the loop over times takes, in lattice points
 
 Chances = tuple[NDArray[np.float64], NDArray[np.float64], int]  # of each action [O, A], their errors [O], the work
 ChancesAt = Callable[[NDArray[np.int64]], Chances]  # at some pairs of one time
-Watch = Callable[[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]], None]
 
 
 @dataclass(frozen=True)
@@ -76,12 +75,10 @@ def forward_success(
     *,
     max_left_out: float,
     least: float = 0.0,
-    watch: Watch | None = None,
 ) -> Success:
     """Success by the chances at each pair, without those pairs that are met least: at most `max_left_out` of all.
 
-    It ends early once success is known to be below `least`. `watch` receives the pairs [O] of each time, the chance [O]
-    to be there after optimal actions only, and the chances [O, A] of each action.
+    It ends early once success is known to be below `least`.
     """
     line, optimal = problem.timeline, problem.optimal
     success = left_out = doubt = 0.0
@@ -97,8 +94,6 @@ def forward_success(
         if not len(met):
             break
         chances, errors, work = chances_at(pairs)
-        if watch is not None:
-            watch(pairs, weights, chances)
         failures = np.zeros(len(met))
         success += _move_on(pairs, layer.stop, weights, chances, optimal.actions, line.successors, reach, failures)
         doubt += float(weights @ errors) + 4 * chances.size * ROUNDING  # each share is rounded, and so is each sum

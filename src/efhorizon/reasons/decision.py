@@ -5,6 +5,7 @@ Its episodes take one action and explore then, so the mean of the returns after 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from efhorizon.gorp.backward import GreedyChoices
 from efhorizon.gorp.decisions import Choices, choices_at
@@ -57,9 +59,21 @@ class Decision:
         prefix = after.units.sums(options.group_prefixes[group : group + 1], options.times[:1])[0]
         return prefix + least + positive, mass[positive]
 
-    def seen_chance(self, actions: Sequence[int]) -> float:
-        """The chance that an episode returns something else than the commonest return, largest over some actions."""
-        return max(1.0 - float(self.distribution(action)[1].max()) for action in actions)
+    def seen_chance(self, right: int, wrong: int) -> float:
+        """The chance that an episode shows something, in effect: p = min(1, 2 E|X - c|^2 / E(X - c)^2).
+
+        X is the return after one of the two actions, each half the time, and c its median. If the right action pays 1
+        with a chance of p and else nothing, as the wrong one does, it is p; for noise of all sizes it is about 1.
+        """
+        found = [self.distribution(action) for action in (right, wrong)]
+        returns = np.concatenate([returns for returns, _ in found]).astype(np.float64)
+        mass = np.concatenate([mass / 2 for _, mass in found])
+        order = np.argsort(returns, kind="stable")
+        returns, mass = returns[order], mass[order]
+        median = returns[min(int(np.searchsorted(np.cumsum(mass), 0.5)), len(returns) - 1)]
+        away = np.abs(returns - median)
+        second = float(mass @ away**2)
+        return min(1.0, 2 * float(mass @ away) ** 2 / second) if second > 0 else 1.0
 
     def right_chance(self, m: int, actions: Sequence[int] | None = None) -> float:
         """The chance of GORP(1, m) to choose a right action, among all or some of them."""
@@ -109,6 +123,23 @@ class Decision:
             arm_counts=options.arm_counts[arms],
         )
         return GreedyChoices(chosen, replace(after, index=after.index[groups]))
+
+
+def approximate_evidence(
+    problem: Problem, values: Values, pair: int, right: int, wrong: int, level: float
+) -> tuple[float, int]:
+    """The chance to see something, and the episodes to decide between two actions, from moments alone.
+
+    For returns without a lattice: p = min(1, 2 v^2 / w) from the mean variance v and fourth moment w, which is again p
+    where a reward is rare; episodes by the normal approximation, z^2 (v_right + v_wrong) / (Q_right - Q_wrong)^2.
+    """
+    moments = problem.return_moments(problem.timeline.successors[pair, [right, wrong]])
+    row = action_values(problem.timeline, values, pair).astype(np.float64)
+    variance, fourth = float(moments.variance.mean()), float(moments.fourth.mean())
+    seen = min(1.0, 2 * variance**2 / fourth) if fourth > 0 else 1.0
+    gap = float(row[right] - row[wrong])
+    z = float(ndtri(level))
+    return seen, max(1, math.ceil(min(_MAX_M, z**2 * 2 * variance / gap**2))) if gap > 0 else _MAX_M
 
 
 def is_misleading(problem: Problem, values: Values, pair: int) -> bool:

@@ -37,5 +37,6 @@ def histogram(distribution: Distribution, low: float, high: float) -> Histogram:
         place = np.minimum((returns - low) / (high - low) * MAX_BINS, MAX_BINS - 1).astype(np.int64)
         total = np.bincount(place, mass, MAX_BINS)
         used = total > 0
-        returns, mass = np.bincount(place, mass * returns, MAX_BINS)[used] / total[used], total[used]
+        means = np.bincount(place, mass * returns, MAX_BINS)[used] / total[used]
+        return tuple(means.tolist()), tuple(total[used].tolist())
     return tuple(returns.tolist()), tuple(mass.tolist())

@@ -4,17 +4,19 @@ If the right action of a state does not have the larger mean, no number of episo
 cost of the state is taken apart into factors, each of which would be 1 if the MDP did not have that difficulty, and the
 largest one names it. With
 
-    p      the chance that an episode returns something else than the commonest return
+    p      the chance that an episode shows something at all (`Decision.seen_chance`)
     n, n2  episodes to choose right there in 9 of 10 cases, among all actions or only between a right and a wrong one
     d      log_A(1 / p), the number of random actions that have to be right for an episode to show anything
     a      A / 6, but at least 1: how many times more actions than are ordinary
-    r      the number of times among which first mistakes spread
+    r      the number of times among which first mistakes spread; at least success times the steps that can go wrong
     T, D   the horizon, and the steps that are needed with success no worse at the same m
 
 they are
 
     sparse   (1 / p) / a^d       noise    n2 p              long    r m / n
     actions  a^(1 + d) n / n2    horizon  (T / D)^2
+
+where 1 / p is n2 at most: what one episode decides is not sparse.
 """
 
 from __future__ import annotations
@@ -58,8 +60,8 @@ def factors(evidence: Evidence) -> dict[Kind, float]:
     """What each difficulty multiplies the cost by; infinite for misleading rewards, which no m overcomes."""
     if evidence.misleads:
         return {"misleading": math.inf}
-    seen = evidence.seen_chance or 1.0
     pair_episodes = evidence.pair_episodes or evidence.episodes or evidence.m
+    seen = max(evidence.seen_chance or 1.0, 1 / pair_episodes)
     episodes = max(evidence.episodes or pair_episodes, pair_episodes)
     excess = max(1.0, evidence.num_actions / ORDINARY_ACTIONS)
     depth = math.log(1 / seen) / math.log(evidence.num_actions) if evidence.num_actions > 1 else 0.0

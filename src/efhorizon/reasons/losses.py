@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from efhorizon.gorp.forward import ForwardChoices
 from efhorizon.gorp.goal import MAX_SEQUENCES_A_CHOICE, GoalChoices
-from efhorizon.gorp.success import Chances, forward_success
+from efhorizon.gorp.success import Chances, ChancesAt, most_likely
 from efhorizon.gorp.ties import Ties
 from efhorizon.planning.problem import Problem
 from efhorizon.planning.timeline import Timeline
@@ -104,16 +104,40 @@ def losses(
             raise TooMuchWorkError
         return found
 
-    layers: list[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]] = []
-    few = int(problem.optimal.reached.sum()) <= FEW_PAIRS
-    forward_success(
-        problem,
-        counted,
-        max_left_out=0.0 if few else MAX_LEFT_OUT,
-        watch=lambda *layer: layers.append(layer),
-    )
-    pairs, reach, chances = (np.concatenate(column) for column in zip(*layers, strict=True))
+    pairs, reach, chances = _walked(problem, counted)
     return Losses(problem.timeline, m, pairs, reach, chances, _following(problem, pairs))
+
+
+def _walked(
+    problem: Problem, chances_at: ChancesAt
+) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    """The pairs [O] that are looked at, the chance [O] to be there without a mistake, and those of each action [O, A].
+
+    Where pairs are many, those are left out which are met least by a GORP whose every mistake is repaired: it is
+    nowhere less often than one that plays right by fiat in some states only, so MAX_LEFT_OUT bounds the error of all.
+    """
+    line, optimal = problem.timeline, problem.optimal
+    left_out = 0.0 if int(optimal.reached.sum()) <= FEW_PAIRS else MAX_LEFT_OUT / problem.mdp.horizon
+    reach, repaired = np.ones((2, 1))  # of the pairs of one time
+    pairs, weights, rows = [], [], []
+    for time in range(problem.mdp.horizon):
+        layer, size = line.layer(time), int(np.append(np.diff(line.starts), 0)[time + 1])
+        met = most_likely(repaired, left_out)
+        if not len(met):
+            break
+        pairs.append(met + layer.start)
+        weights.append(reach[met])
+        rows.append(chances_at(pairs[-1])[0])
+        right = optimal.actions[pairs[-1]]
+        wrong = np.where(right, 0.0, rows[-1]).sum(axis=1)
+        shares = np.where(right, rows[-1] + (wrong / right.sum(axis=1))[:, None], 0.0)
+        after = line.successors[pairs[-1]] - layer.stop
+        goes_on = right & (after >= 0)
+        moved = after[goes_on]
+        next_reach = np.bincount(moved, (weights[-1][:, None] * rows[-1])[goes_on], size)
+        next_repaired = np.bincount(moved, (repaired[met][:, None] * shares)[goes_on], size)
+        reach, repaired = next_reach, next_repaired
+    return np.concatenate(pairs), np.concatenate(weights), np.concatenate(rows)
 
 
 def _following(problem: Problem, pairs: NDArray[np.int64]) -> NDArray[np.int64]:

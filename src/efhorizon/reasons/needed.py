@@ -37,6 +37,20 @@ def shortest_horizon(problem: Problem) -> int | None:
     return shortest
 
 
+def steps_that_can_go_wrong(problem: Problem) -> int:
+    """The least number of steps of an optimal episode at which some action is not optimal."""
+    line, optimal = problem.timeline, problem.optimal
+    steps = np.zeros(line.num_pairs + 1, np.int32)
+    for time in reversed(range(problem.mdp.horizon)):
+        layer = line.layer(time)
+        if layer.stop == layer.start:
+            continue
+        right = optimal.actions[layer]
+        after = np.where(right, steps[line.successors[layer]], problem.mdp.horizon).min(axis=1)
+        steps[layer] = after + ~right.all(axis=1)
+    return int(steps[0])
+
+
 def deciding_steps(problem: Problem) -> int:
     """The largest number of steps of an optimal episode that are not idle."""
     line, optimal = problem.timeline, problem.optimal

@@ -44,4 +44,4 @@ def _success(following: Integers, chances: Floats, fixed: Flags, left_out: float
                 continue
             chance = chances[here, action] + (wrong / right if fixed[here] else 0.0)
             values[here] += chance * (values[after] if after >= 0 else 1.0 if after == -1 else left_out)
-    return values[0]
+    return float(values[0])

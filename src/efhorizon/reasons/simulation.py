@@ -31,13 +31,12 @@ def simulated_losses(
     problem: Problem, m: int, *, ties: Ties = "uniform", check: Callable[[], None] | None = None, seed: int = 0
 ) -> tuple[Losses, int]:
     """GORP(1, m) from RUNS runs, and their number. `check` may end it between runs by an exception."""
-    rng, played = np.random.default_rng(seed), []
-    while sum(map(len, played)) < RUNS:
+    rng = np.random.default_rng(seed)
+    played: list[NDArray[np.int32]] = []
+    while len(played) * _RUNS_A_CALL < RUNS:
         if check is not None:
             check()
-        found = gorp(
-            problem.mdp, k=1, m=m, runs=_RUNS_A_CALL, rng=rng, exploration_policy=problem.policy, ties=ties
-        )
+        found = gorp(problem.mdp, k=1, m=m, runs=_RUNS_A_CALL, rng=rng, exploration_policy=problem.policy, ties=ties)
         played.append(found.actions)
     actions = np.concatenate(played)
     return _counted(problem, m, actions), len(actions)

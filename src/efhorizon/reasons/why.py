@@ -7,7 +7,6 @@ it fails more than half the time, for else k = 1 would be no worse, and where it
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,12 +22,12 @@ from efhorizon.planning.problem import Problem
 from efhorizon.planning.return_units import NoLatticeError
 from efhorizon.planning.values import Values, action_values, policy_values
 from efhorizon.reasons import kinds
-from efhorizon.reasons.decision import Decision, is_misleading
+from efhorizon.reasons.decision import Decision, approximate_evidence, is_misleading
 from efhorizon.reasons.histogram import histograms
 from efhorizon.reasons.kinds import Evidence
 from efhorizon.reasons.looks import looks
 from efhorizon.reasons.losses import Losses, TooMuchWorkError, losses
-from efhorizon.reasons.needed import deciding_steps, shortest_horizon
+from efhorizon.reasons.needed import deciding_steps, shortest_horizon, steps_that_can_go_wrong
 from efhorizon.reasons.record import ActionReturns, Method, Reason, Why
 from efhorizon.reasons.repair import success
 from efhorizon.reasons.simulation import affordable_m, simulated_losses
@@ -40,12 +39,19 @@ MAX_WORK = 50_000_000  # lattice points of one m: five seconds
 UNKNOWN_M = 1000  # where the effective horizon is not known
 _FEWER = 8  # times fewer episodes are tried next, where m takes too much work or GORP hardly ever fails
 _MOST_SUCCESS = 0.9  # of GORP with an m that is only an upper bound
+_DIGITS = 9  # of a share; closer ones are equal but for rounding, and first mistakes decide
 _NEVER = 1e-9  # a chance to fail that is none
 _MAX_PAIRS_CUT = 300_000  # pairs of a table up to which shorter horizons are tried
 
 
 def why(
-    problem: Problem, k: int | None, m: int | None, *, is_exact: bool, ties: Ties = "uniform", course: Course | None = None
+    problem: Problem,
+    k: int | None,
+    m: int | None,
+    *,
+    is_exact: bool,
+    ties: Ties = "uniform",
+    course: Course | None = None,
 ) -> Why:
     """The reasons, for the k and m of the effective horizon (None where that is not known).
 
@@ -122,14 +128,20 @@ class _Search:
         found, num_runs = simulated_losses(self.problem, m, ties=self.ties, check=self.check)
         fewer = "" if m == asked else f" with {m:,} episodes instead of {asked:,}"
         low, high = Trial(m, round(success(found)[0] * num_runs), num_runs).interval
-        return _Found(found, low, high, "simulation", f"estimated from {num_runs} runs of GORP{fewer}: {reason}", num_runs)
+        return _Found(
+            found, low, high, "simulation", f"estimated from {num_runs} runs of GORP{fewer}: {reason}", num_runs
+        )
 
 
 def _reasons(problem: Problem, found: _Found, course: Course) -> Why:
     failing = 1 - found.success
     result = Why((), found.losses.m, found.success, (found.high - found.low) / 2, found.method, found.note)
     is_lost = float(found.losses.first.sum()) > _NEVER
-    groups = _largest(problem, found) if is_lost else [_Group(np.array([_first_choice(problem, found.losses)]), 0.0, (0.0, 0.0), 0.0)]
+    groups = (
+        _largest(problem, found)
+        if is_lost
+        else [_Group(np.array([_first_choice(problem, found.losses)]), 0.0, (0.0, 0.0), 0.0)]
+    )
     values = policy_values(problem.timeline, problem.policy, gamma=problem.gamma)
     needed = _needed(problem, found, course)
     reasons, note = [], found.note
@@ -174,7 +186,7 @@ def _largest(problem: Problem, found: _Found) -> list[_Group]:
             break
         places = np.flatnonzero(look == label)
         groups.append(_group(found, places[np.argsort(-first[places], kind="stable")], float(bound)))
-    return sorted(groups, key=lambda group: -group.share)[:SHOWN]
+    return sorted(groups, key=lambda group: (-round(group.share, _DIGITS), -group.first_mistakes))[:SHOWN]
 
 
 def _group(found: _Found, places: NDArray[np.int64], first_mistakes: float) -> _Group:
@@ -228,10 +240,14 @@ def _reason(problem: Problem, found: _Found, group: _Group, values: Values, need
     times = at.times[costly] if len(costly) else at.times[group.places[:1]]
     right = problem.optimal.actions[pair]
     best = int(np.where(right, at.chances[place], -1.0).argmax())
-    worst = None if right.all() else int(np.where(right, -1.0, at.chances[place] + _tempting(problem, values, pair)).argmax())
+    worst = (
+        None
+        if right.all()
+        else int(np.where(right, -1.0, at.chances[place] + _tempting(problem, values, pair)).argmax())
+    )
     misleads = is_misleading(problem, values, pair)
     decision = Decision(problem, pair)
-    half, most, evidence = _decided(problem, found, decision, best, worst, misleads, needed)
+    half, most, evidence = _decided(found, decision, values, best, worst, misleads, needed)
     named = kinds.factors(evidence)
     return Reason(
         state=int(problem.timeline.states[pair]),
@@ -260,21 +276,24 @@ def _tempting(problem: Problem, values: Values, pair: int) -> NDArray[np.float64
 
 
 def _decided(
-    problem: Problem, found: _Found, decision: Decision, right: int, wrong: int | None, misleads: bool, needed: int
+    found: _Found, decision: Decision, values: Values, right: int, wrong: int | None, misleads: bool, needed: int
 ) -> tuple[int | None, int | None, Evidence]:
     """Episodes to decide with chances of 1/2 and 90%, and the evidence for the kind."""
-    at, mdp = found.losses, problem.mdp
-    at_risk = at.steps_at_risk or float(needed)
+    problem, at = decision.problem, found.losses
+    mdp = problem.mdp
+    at_risk = max(at.steps_at_risk, found.success * steps_that_can_go_wrong(problem))
     evidence = Evidence(mdp.num_actions, mdp.horizon, needed, at.m, at_risk, misleads=misleads)
     if wrong is None:
         return 1, 1, evidence
-    try:
-        half = decision.episodes(0.5) if not misleads else None
-        most = decision.episodes(kinds.DECIDED) if not misleads else None
-        pair_episodes = decision.episodes(kinds.DECIDED, (right, wrong)) if not misleads else None
-        seen = decision.seen_chance((right, wrong))
-    except NoLatticeError:
+    if misleads:
         return None, None, evidence
+    try:
+        half, most = decision.episodes(0.5), decision.episodes(kinds.DECIDED)
+        pair_episodes = decision.episodes(kinds.DECIDED, (right, wrong))
+        seen = decision.seen_chance(right, wrong)
+    except NoLatticeError:
+        seen, pair = approximate_evidence(problem, values, decision.pair, right, wrong, kinds.DECIDED)
+        return None, None, replace(evidence, seen_chance=seen, pair_episodes=pair)
     return half, most, replace(evidence, seen_chance=seen, episodes=most, pair_episodes=pair_episodes)
 
 
