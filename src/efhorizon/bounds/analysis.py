@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from typing import Any, Literal, cast
 
@@ -35,6 +35,7 @@ from efhorizon.planning.sweeps import Witness
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
 _HORIZON_SHARE = 0.9  # of the time for exact figures, so that some is left to look for reasons
+_REASON_SECONDS = 2.0  # for reasons at least, however little is left
 _MAX_JSON_BITS = 13_000  # Python refuses to write integers of more than 4300 digits
 
 
@@ -237,16 +238,18 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
     listed = registered_bounds()
     by_ties: dict[Ties, EffectiveHorizon] = {}
     bounds: dict[str, BoundResult] = {}
+    why: Any = None
     for bound in listed:
         if bound.name == "effective_horizon":
             with course.share(_HORIZON_SHARE):
                 by_ties = _horizons(given, rules, course)
+            why = _why(given, by_ties[rules[0]], rules[0], course)
             bounds[bound.name] = by_ties[rules[0]]
         else:
             course.phase(f"bound: {bound.title}")
             bounds[bound.name] = _noted_bound(bound, given, course.notes)
     value = by_ties[rules[0]].value
-    found = Analysis(
+    return Analysis(
         id=mdp.metadata.get("id"),
         num_states=mdp.num_states,
         num_actions=mdp.num_actions,
@@ -264,17 +267,16 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
         lower_bound=None if value is None else lower_bound(mdp.horizon, mdp.num_actions, value),
         ties=rules[0],
         by_ties=by_ties if ties == "all" else {},
+        why=why,
     )
-    return replace(found, why=_why(given, found, course))
 
 
-def _why(given: Problem, found: Analysis, course: Course) -> Any:
+def _why(given: Problem, horizon: EffectiveHorizon, ties: Ties, course: Course) -> Any:
     """Where GORP loses its chance. Reasons build on agents, which lie higher up, so they are imported when used."""
     course.phase("reasons")
-    horizon = found.effective_horizon
     reasons = import_module("efhorizon.reasons.why")
-    is_exact = horizon.kind == "exact"
-    return reasons.why(given, horizon.k, horizon.m, is_exact=is_exact, ties=found.ties, course=course)
+    with course.grace(_REASON_SECONDS):
+        return reasons.why(given, horizon.k, horizon.m, is_exact=horizon.kind == "exact", ties=ties, course=course)
 
 
 def _plan(given: Problem, course: Course) -> None:

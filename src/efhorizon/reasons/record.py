@@ -53,7 +53,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Why:
-    """Up to three reasons, the largest share first. They are about GORP(1, m)."""
+    """Up to three reasons, where most first mistakes are made first. They are about GORP(1, m)."""
 
     reasons: tuple[Reason, ...] = ()
     m: int | None = None

@@ -21,8 +21,8 @@ def headline(why: Why) -> str:
         return f"{title}. {_sentence(why.note or '')}".rstrip()
     near = "" if why.error < 0.005 else f" (± {percent(why.error)})"
     about = (
-        f"With {_count(why.m or 0, 'episode')} per action and one step of lookahead GORP succeeds {percent(why.success)} "
-        f"of the time{near}."
+        f"With {_count(why.m or 0, 'episode')} per action and one step of lookahead GORP succeeds "
+        f"{percent(why.success)} of the time{near}."
     )
     return " ".join(filter(None, [f"{title}.", about, _sentence(why.note) if why.note else ""]))
 
@@ -63,7 +63,8 @@ def detail(reason: Reason, why: Why) -> str:
             if reason.depth is None
             else f"; it takes {reason.depth} steps of planning to see that {right.name} is right"
         )
-        return f"{wrong.name} earns {_figure(wrong.q)} on average if play is random then, {right.name} {_figure(right.q)}{deep}"
+        earned = f"{wrong.name} earns {_figure(wrong.q)} on average if play is random then"
+        return f"{earned}, {right.name} {_figure(right.q)}{deep}"
     details: dict[Kind, str] = {
         "sparse": f"one episode in {_times(factor)} shows that {right.name} is better",
         "noise": f"what comes later varies so much that it takes {_times(factor)} times the episodes",

@@ -39,7 +39,6 @@ MAX_WORK = 50_000_000  # lattice points of one m: five seconds
 UNKNOWN_M = 1000  # where the effective horizon is not known
 _FEWER = 8  # times fewer episodes are tried next, where m takes too much work or GORP hardly ever fails
 _MOST_SUCCESS = 0.9  # of GORP with an m that is only an upper bound
-_DIGITS = 9  # of a share; closer ones are equal but for rounding, and first mistakes decide
 _NEVER = 1e-9  # a chance to fail that is none
 _MAX_PAIRS_CUT = 300_000  # pairs of a table up to which shorter horizons are tried
 
@@ -169,24 +168,17 @@ class _Group:
 
 
 def _largest(problem: Problem, found: _Found) -> list[_Group]:
-    """The groups with the largest shares.
-
-    A share is at most that of the first mistakes made there: they are looked at in this order, until no other group can
-    be among the largest.
-    """
+    """The groups where most first mistakes are made."""
     first = found.losses.first
-    total = float(first.sum())
     look = looks(problem, found.losses.pairs, first)
     by_look = np.bincount(look, first)
-    groups: list[_Group] = []
-    for label in np.argsort(-by_look, kind="stable"):
-        bound = by_look[label] / total
-        known = sorted((group.share for group in groups), reverse=True)
-        if bound <= 0 or (len(known) >= SHOWN and known[SHOWN - 1] >= bound):
-            break
-        places = np.flatnonzero(look == label)
-        groups.append(_group(found, places[np.argsort(-first[places], kind="stable")], float(bound)))
-    return sorted(groups, key=lambda group: (-round(group.share, _DIGITS), -group.first_mistakes))[:SHOWN]
+    groups = []
+    for label in np.argsort(-by_look, kind="stable")[:SHOWN]:
+        if by_look[label] > 0:
+            places = np.flatnonzero(look == label)
+            share = float(by_look[label] / first.sum())
+            groups.append(_group(found, places[np.argsort(-first[places], kind="stable")], share))
+    return groups
 
 
 def _group(found: _Found, places: NDArray[np.int64], first_mistakes: float) -> _Group:
