@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
-from efhorizon.commands import _analysis, _arguments, _exit, _types
+from efhorizon.commands import _analysis, _arguments, _environments, _exit, _types
 from efhorizon.commands._exit import UsageError
+
+if TYPE_CHECKING:
+    from efhorizon.bounds.analysis import Analysis
+    from efhorizon.bounds.unfinished import AnytimeAnalysis
 
 HELP = "say how hard a table is for RL, and why"
 DESCRIPTION = """\
-Computes every bound of the paper on a table. Prints the effective horizon, the
-number of timesteps that each bound promises, and why it is hard: the states
-where GORP loses its chance, and the kind of difficulty.
+Says whether PPO and DQN will learn an optimal policy on a table, and after how
+many timesteps: a forecast from runs on other environments. Then why it is hard:
+the states where GORP, a very simple algorithm, makes its first mistakes, and
+the kind of difficulty. Then the effective horizon and the number of timesteps
+that each bound of the paper promises.
 Several tables give one row each; a table with unexplored states gives
 intervals.
 
@@ -54,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {_analysis.DEFAULT_SECONDS:g}s)",
     )
     parser.add_argument("--fresh", action="store_true", help="compute everything again, whatever earlier calls found")
-    _arguments.add_image(parser, "the state that costs most")
+    _environments.add_image(parser, "the state where GORP goes wrong most")
     _arguments.add_results_folder(parser, "the analysis")
     _arguments.add_json(parser)
 
@@ -64,9 +71,10 @@ def kept(options: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    from efhorizon.bounds.analysis import Analysis, analyze
+    from efhorizon.bounds.analysis import Analysis
     from efhorizon.commands import _pictures, _terminal
     from efhorizon.io.tables import opened_table, table_path
+    from efhorizon.library.analyzing import analyze
     from efhorizon.planning.policies import load_policy
     from efhorizon.render.terminal.analysis import one_analysis, several_analyses
     from efhorizon.study.kept_analysis import keep_analysis
@@ -82,6 +90,7 @@ def run(options: argparse.Namespace) -> int:
     for given in options.table:
         path = table_path(given, options.tables)
         mdp = opened_table(path, horizon=options.horizon)
+        drawing = _environments.drawing_environment(options, mdp)
         with _analysis.course(path, options) as course:
             result = analyze(
                 mdp,
@@ -95,16 +104,21 @@ def run(options: argparse.Namespace) -> int:
         results.append((path, result))
         deciding = result.deciding if isinstance(result, Analysis) else None
         seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
-        hard = [reason.state for reason in result.why] if isinstance(result, Analysis) else []
+        hard = [reason.state for reason in result.why or ()] if isinstance(result, Analysis) else []
         scenes.append([SeenState.of(mdp, state) for state in hard])
         shown = hard[0] if hard else None if deciding is None else deciding.state
-        saved = _pictures.saved(mdp, shown, options.image)
+        saved = _pictures.saved(mdp, shown, options.image, drawing)
         refused = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
         notes.append(refused or f"kept in {options.results} (for a web page: efhorizon report {options.results})")
     if options.json:
         image = str(saved.image) if saved.image else None
         contents = [
-            {**state.in_json(result.as_json(), reasons), "path": str(path), "image": image}
+            {
+                **state.in_json(result.as_json(), reasons),
+                "forecast": _forecast(result),
+                "path": str(path),
+                "image": image,
+            }
             for (path, result), state, reasons in zip(results, seen, scenes, strict=True)
         ]
         _terminal.print_json(contents[0] if len(contents) == 1 else contents)
@@ -114,3 +128,12 @@ def run(options: argparse.Namespace) -> int:
         _terminal.show(one_analysis(*results[0], saved.image, seen[0], scenes[0]))
     _terminal.say("; ".join(dict.fromkeys(notes)), style="dim")
     return _exit.DONE if saved.failure is None else _terminal.failed(saved.failure)
+
+
+def _forecast(result: Analysis | AnytimeAnalysis) -> dict[str, Any] | None:
+    """For JSON; an unfinished table has none."""
+    from efhorizon.bounds.analysis import Analysis
+
+    if not isinstance(result, Analysis):
+        return None
+    return {algorithm: each.as_json() for algorithm, each in result.forecast.items()}

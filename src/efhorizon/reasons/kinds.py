@@ -23,9 +23,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
-Kind = Literal["sparse", "misleading", "noise", "long", "actions", "horizon"]
+from efhorizon.bounds.why import Kind
+
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ORDINARY_ACTIONS = 6  # the most that MiniGrid needs
 DECIDED = 0.9  # the chance with which a state counts as decided

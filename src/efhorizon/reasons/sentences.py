@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from efhorizon.reasons.kinds import TITLES, Kind
-from efhorizon.reasons.record import Reason, Why
+from efhorizon.bounds.why import Kind, Reason, Why
+from efhorizon.reasons.kinds import TITLES
 
 _NOTHING = "no reasons were looked for"
 
@@ -17,7 +17,7 @@ def headline(why: Why) -> str:
     if not why.reasons:
         return _sentence(why.note or "GORP hardly ever goes wrong")
     title = _capital(TITLES[why.reasons[0].kind])
-    if why.reasons[0].wrong is None or not why.reasons[0].first_mistakes:
+    if why.reasons[0].wrong is None or not why.reasons[0].share:
         return f"{title}. {_sentence(why.note or '')}".rstrip()
     near = "" if why.error < 0.005 else f" (± {percent(why.error)})"
     about = (
@@ -32,23 +32,36 @@ def sentences(why: Why) -> list[str]:
     return [sentence(reason, why) for reason in why.reasons]
 
 
+def remainder(why: Why) -> str:
+    """Where the other first mistakes are made; empty if there are none."""
+    others = why.num_places - len(why.reasons)
+    if others < 1 or why.elsewhere < 0.0005:
+        return ""
+    return f"The other {percent(why.elsewhere)} of first mistakes are made at {_count(others, 'other place')}."
+
+
 def sentence(reason: Reason, why: Why) -> str:
     """Where GORP loses its chance, by how much, and what kind of difficulty it is."""
-    if not reason.first_mistakes:
+    if not reason.share:
         return f"{where(reason)}: {TITLES[reason.kind]}; {detail(reason, why)}."
     width = reason.interval[1] - reason.interval[0]
     interval = f" ({percent(reason.interval[0])} to {percent(reason.interval[1])})" if width > 0.01 else ""
     wrong = "" if reason.wrong is None else f" instead of {reason.wrong.name}"
     return (
-        f"{where(reason)}: {percent(reason.first_mistakes)} of all first mistakes. Playing {reason.right.name}{wrong} "
-        f"here alone would avoid {percent(reason.share)} of GORP's failures{interval}. "
+        f"{where(reason)}: {percent(reason.share)} of all first mistakes. Playing {reason.right.name}{wrong} "
+        f"here alone would avoid {percent(reason.avoided)} of GORP's failures{interval}. "
         f"{_capital(TITLES[reason.kind])}: {detail(reason, why)}.{deciding(reason)}"
     )
 
 
 def where(reason: Reason) -> str:
     """State and times of a reason."""
-    alike = f" and {reason.num_states - 1:,} that look alike" if reason.num_states > 1 else ""
+    others = {
+        "state": "",
+        "look": " that look alike",
+        "stage": f" as far from the next reward ({_count(reason.steps_to_reward or 0, 'step')})",
+    }[reason.merged]
+    alike = f" and {_count(reason.num_states - 1, 'other')}{others}" if reason.num_states > 1 else ""
     first, last = reason.times
     return f"State {reason.state}{alike}, {f'time {first}' if first == last else f'times {first} to {last}'}"
 

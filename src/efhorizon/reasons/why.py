@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.agents.tabular.gorp_search import Trial
+from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.course import Course, OutOfTimeError
+from efhorizon.bounds.why import ActionReturns, Merged, Method, Reason, Why
 from efhorizon.gorp.ties import Ties
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import Problem
@@ -25,22 +27,32 @@ from efhorizon.reasons import kinds
 from efhorizon.reasons.decision import Decision, approximate_evidence, is_misleading
 from efhorizon.reasons.histogram import histograms
 from efhorizon.reasons.kinds import Evidence
-from efhorizon.reasons.looks import looks
 from efhorizon.reasons.losses import Losses, TooMuchWorkError, losses
 from efhorizon.reasons.needed import deciding_steps, shortest_horizon, steps_that_can_go_wrong
-from efhorizon.reasons.record import ActionReturns, Method, Reason, Why
+from efhorizon.reasons.places import SHOWN, places
 from efhorizon.reasons.repair import success
 from efhorizon.reasons.simulation import affordable_m, simulated_losses
 from efhorizon.reasons.trap import trap_depth
 from efhorizon.suites.action_names import action_names
 
-SHOWN = 3
+WHY_SECONDS = 15.0  # of its own, beside the time for exact figures
 MAX_WORK = 50_000_000  # lattice points of one m: five seconds
 UNKNOWN_M = 1000  # where the effective horizon is not known
 _FEWER = 8  # times fewer episodes are tried next, where m takes too much work or GORP hardly ever fails
 _MOST_SUCCESS = 0.9  # of GORP with an m that is only an upper bound
 _NEVER = 1e-9  # a chance to fail that is none
 _MAX_PAIRS_CUT = 300_000  # pairs of a table up to which shorter horizons are tried
+
+
+def explained(problem: Problem, found: Analysis, course: Course | None = None) -> Analysis:
+    """An analysis with its reasons, found within WHY_SECONDS or the time that is left of a budget."""
+    course = course or Course()
+    horizon = found.effective_horizon
+    course.phase("reasons")
+    with course.own(WHY_SECONDS):
+        is_exact = horizon.kind == "exact"
+        reasons = why(problem, horizon.k, horizon.m, is_exact=is_exact, ties=found.ties, course=course)
+    return replace(found, why=reasons)
 
 
 def why(
@@ -64,7 +76,7 @@ def why(
         course.check()
         found = search.found(k, m, is_exact=is_exact)
     except OutOfTimeError:
-        return Why(note="no time was left to look for the reasons")
+        return Why(note="skipped: where GORP goes wrong takes too long to find on this table")
     if isinstance(found, str):
         return Why(note=found)
     return _reasons(problem, found, course)
@@ -134,12 +146,12 @@ class _Search:
 
 def _reasons(problem: Problem, found: _Found, course: Course) -> Why:
     failing = 1 - found.success
-    result = Why((), found.losses.m, found.success, (found.high - found.low) / 2, found.method, found.note)
+    result = Why((), found.losses.m, found.success, (found.high - found.low) / 2, found.method, note=found.note)
     is_lost = float(found.losses.first.sum()) > _NEVER
-    groups = (
+    groups, num_places = (
         _largest(problem, found)
         if is_lost
-        else [_Group(np.array([_first_choice(problem, found.losses)]), 0.0, (0.0, 0.0), 0.0)]
+        else ([_Group(np.array([_first_choice(problem, found.losses)]), 0.0, 0.0, (0.0, 0.0), "state")], 0)
     )
     values = policy_values(problem.timeline, problem.policy, gamma=problem.gamma)
     needed = _needed(problem, found, course)
@@ -154,48 +166,52 @@ def _reasons(problem: Problem, found: _Found, course: Course) -> Why:
     if not is_lost:
         note = f"GORP never goes wrong here: with m = {found.losses.m:,} it succeeds with certainty"
         reasons = [reason for reason in reasons if reason.factors[reason.kind] >= kinds.LEAST_FACTOR]
-    return replace(result, reasons=tuple(reasons), note=note)
+    return replace(result, reasons=tuple(reasons), num_places=num_places, note=note)
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Places [n] in the losses that are one reason, by descending cost."""
+    """Places [n] in the losses that are one reason, by descending chance of a first mistake."""
 
     places: NDArray[np.int64]
     share: float
+    avoided: float
     interval: tuple[float, float]
-    first_mistakes: float
+    merged: Merged
+    steps: int | None = None
 
 
-def _largest(problem: Problem, found: _Found) -> list[_Group]:
-    """The groups where most first mistakes are made."""
+def _largest(problem: Problem, found: _Found) -> tuple[list[_Group], int]:
+    """The groups where most first mistakes are made, and the number of all groups."""
     first = found.losses.first
-    look = looks(problem, found.losses.pairs, first)
-    by_look = np.bincount(look, first)
+    merged = places(problem, found.losses)
+    shares = merged.shares(first)
     groups = []
-    for label in np.argsort(-by_look, kind="stable")[:SHOWN]:
-        if by_look[label] > 0:
-            places = np.flatnonzero(look == label)
-            share = float(by_look[label] / first.sum())
-            groups.append(_group(found, places[np.argsort(-first[places], kind="stable")], share))
-    return groups
+    for label in np.argsort(-shares, kind="stable")[:SHOWN]:
+        if shares[label] > 0:
+            members = np.flatnonzero(merged.labels == label)
+            members = members[np.argsort(-first[members], kind="stable")]
+            steps = None if merged.steps is None else int(merged.steps[members[0]])
+            groups.append(_Group(members, *_group(found, members, float(shares[label])), merged.merged, steps))
+    return groups, int((shares > 0).sum())
 
 
-def _group(found: _Found, places: NDArray[np.int64], first_mistakes: float) -> _Group:
+def _group(found: _Found, members: NDArray[np.int64], share: float) -> tuple[float, float, tuple[float, float]]:
+    """The share of first mistakes, the part of failures that playing right there avoids, and its interval."""
     repaired = np.zeros(len(found.losses.pairs), np.bool_)
-    repaired[places] = True
+    repaired[members] = True
     low, high = success(found.losses)
     low_after, high_after = success(found.losses, repaired)
     middle = (low + high) / 2
-    share = ((low_after + high_after) / 2 - middle) / (1 - middle)
+    avoided = ((low_after + high_after) / 2 - middle) / (1 - middle)
     if found.num_runs is None:
         failing = max(1 - high, _NEVER)
-        interval = max(0.0, (low_after - high) / (1 - low)), min(first_mistakes, (high_after - low) / failing)
-        return _Group(places, share, (min(interval[0], share), max(interval[1], share)), first_mistakes)
+        interval = max(0.0, (low_after - high) / (1 - low)), min(share, (high_after - low) / failing)
+        return share, avoided, (min(interval[0], avoided), max(interval[1], avoided))
     lost = round((1 - low) * found.num_runs)
-    bounds = Trial(found.losses.m, round(first_mistakes * lost), lost).interval
-    part = share / first_mistakes
-    return _Group(places, share, (part * bounds[0], min(1.0, part * bounds[1])), first_mistakes)
+    bounds = Trial(found.losses.m, round(share * lost), lost).interval
+    part = avoided / share
+    return share, avoided, (part * bounds[0], min(1.0, part * bounds[1]))
 
 
 def _first_choice(problem: Problem, found: Losses) -> int:
@@ -245,17 +261,19 @@ def _reason(problem: Problem, found: _Found, group: _Group, values: Values, need
         state=int(problem.timeline.states[pair]),
         time=problem.timeline.time_of(pair),
         share=group.share,
+        avoided=group.avoided,
         interval=group.interval,
-        first_mistakes=group.first_mistakes,
-        rise=group.share * failing,
+        rise=group.avoided * failing,
         mistake_chance=float(at.mistakes[place]),
         times=(int(times.min()), int(times.max())),
-        num_states=len(np.unique(at.states[group.places])),
+        num_states=len(np.unique(at.states[costly if len(costly) else group.places])),
+        merged=group.merged,
         kind=kinds.kind_of(named),
         factors=named,
         **_actions(problem, at, place, decision, values, best, worst),
         episodes_half=half,
         episodes_90=most,
+        steps_to_reward=group.steps,
         depth=trap_depth(problem, values, pair) if misleads else None,
     )
 

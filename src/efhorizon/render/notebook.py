@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.unfinished import AnytimeAnalysis
+from efhorizon.build.target import given_spec
 from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.io.png import encoded_png, write_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
-from efhorizon.render import numbers
+from efhorizon.render import forecasts, numbers
 from efhorizon.render.terminal.layout import printable
 from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import picture
@@ -46,11 +48,11 @@ class Picture:
         return write_png(Path(path), self.pixels)
 
 
-def state_picture(mdp: TabularMDP, state: int) -> Picture:
-    """The picture of one state."""
+def state_picture(mdp: TabularMDP, state: int, env: Any = None, wrappers: Sequence[Any] = ()) -> Picture:
+    """The picture of one state, drawn by an environment where one is given and the table holds no pictures."""
     if not 0 <= state < mdp.num_states:
         raise InvalidTableError(f"states are numbers from 0 to {mdp.num_states - 1}, got {state}")
-    return Picture(picture(mdp, state))
+    return Picture(picture(mdp, state, None if env is None else given_spec(mdp, env, None, wrappers)))
 
 
 def table_html(mdp: TabularMDP) -> str:
@@ -87,6 +89,9 @@ def _table_facts(mdp: TabularMDP) -> Facts:
 def _complete_facts(analysis: Analysis) -> Facts:
     horizon = analysis.effective_horizon
     yield "analysis", analysis.id or "unnamed"
+    if analysis.optimal_return > analysis.worst_return:
+        for each in analysis.forecast.values():
+            yield f"forecast for {each.algorithm.upper()}", forecasts.in_words(each).detail
     value = "unknown" if horizon.value is None else f"{horizon.value:.2f} ({horizon.kind})"
     yield "effective horizon H", f"{value} of {analysis.horizon}"
     if horizon.k is not None and horizon.m is not None:

@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.effective_horizon import HorizonAtK
 from efhorizon.bounds.interval import Interval
 from efhorizon.bounds.unfinished import AnytimeAnalysis
+from efhorizon.bounds.why import ActionReturns
 from efhorizon.planning.sweeps import Witness
-from efhorizon.reasons.record import ActionReturns, Why
-from efhorizon.reasons.sentences import headline, percent, sentences
-from efhorizon.render import numbers
+from efhorizon.reasons.sentences import headline, percent, remainder, sentences
+from efhorizon.render import forecasts, numbers
 from efhorizon.render.numbers import significant, steps
 from efhorizon.render.terminal.layout import Parts, bar, literal, table, warned
 from efhorizon.render.tie_rules import RULES, horizon_and_m
@@ -56,7 +55,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState,
         f"{numbers.counted(result.num_actions, 'action')}, horizon {result.horizon}{discount}"
     )
     yield ""
-    yield from (f"  {line}" for line in _verdict(result))
+    yield from (f"  {line}" for line in _answer(result))
     yield ""
     yield from _why(result, image, scenes)
     yield (
@@ -75,7 +74,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState,
 
 def _why(result: Analysis, image: Path | None, scenes: Sequence[SeenState]) -> Parts:
     """Where GORP loses its chance, at most three states."""
-    why: Why | None = result.why
+    why = result.why
     if why is None or result.optimal_return == result.worst_return:
         return
     yield f"  [bold]Why[/bold]: {literal(headline(why))}"
@@ -87,6 +86,8 @@ def _why(result: Analysis, image: Path | None, scenes: Sequence[SeenState]) -> P
         for action in filter(None, (reason.right, reason.wrong)):
             role = "right" if action is reason.right else "wrong"
             yield f"         {role} {literal(action.name)}: {_returns(action)}"
+    if remainder(why):
+        yield f"    {literal(remainder(why))}"
     yield ""
 
 
@@ -107,20 +108,30 @@ def _returns(action: ActionReturns) -> str:
     return f"{mean}: {shown}{', ...' if len(ordered) > _RETURNS_SHOWN else ''}"
 
 
-def _verdict(result: Analysis) -> Parts:
-    horizon, min_k = result.effective_horizon, result.solvability.min_k
+def _answer(result: Analysis) -> Parts:
+    """Will PPO or DQN learn this, and how long will it take? Then what theory says, which is about GORP."""
     if result.optimal_return == result.worst_return:
         yield "[bold]Nothing to learn[/bold]: every action sequence earns the same."
         return
+    found = result.forecast
+    for each in found.values():
+        words = forecasts.in_words(each)
+        yield f"[bold]{words.verdict}[/bold]: {words.detail}."
+    yield from (f"[dim]{literal(note)}[/dim]" for note in forecasts.notes(found))
+    yield f"[dim]Forecast by {forecasts.model_of(found)}, from PPO's and DQN's runs on other MDPs.[/dim]"
+    yield ""
+    yield from _theory(result)
+
+
+def _theory(result: Analysis) -> Parts:
+    horizon, min_k = result.effective_horizon, result.solvability.min_k
     if horizon.value is None or horizon.sample_complexity is None:
         yield f"[bold]Effective horizon unknown[/bold]: {literal(horizon.reason)}"
     else:
         sign = "=" if horizon.kind == "exact" else "at most"
-        ease = "within" if horizon.sample_complexity <= PAPER_STEPS else "beyond"
         yield (
-            f"[bold]Effective horizon {sign} {horizon.value:.2f}[/bold] of {result.horizon}: GORP finds an optimal "
-            f"policy in {steps(horizon.sample_complexity)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} "
-            "that the paper gave PPO and DQN."
+            f"[bold]Effective horizon {sign} {horizon.value:.2f}[/bold] of {result.horizon}: GORP, a very "
+            f"simple algorithm, finds an optimal policy in {steps(horizon.sample_complexity)} timesteps."
         )
     if not result.is_finished:
         yield f"{warned('Not finished')}: {literal(horizon.reason)}.{_what_is_ruled_out(result)}"
