@@ -60,7 +60,7 @@ class Decision:
         return prefix + least + positive, mass[positive]
 
     def seen_chance(self, right: int, wrong: int) -> float:
-        """The chance that an episode shows something, in effect: p = min(1, 2 E|X - c|^2 / E(X - c)^2).
+        """The chance that an episode shows something, in effect: p = min(1, 2 (E|X - c|)^2 / E[(X - c)^2]).
 
         X is the return after one of the two actions, each half the time, and c its median. If the right action pays 1
         with a chance of p and else nothing, as the wrong one does, it is p; for noise of all sizes it is about 1.
