@@ -20,7 +20,8 @@ CASES = [(kind, mdp) for kind, mdps in HARD.items() for mdp in mdps]
 
 def analyzed(mdp: TabularMDP) -> tuple[Analysis, Why]:
     found = analyze(mdp)
-    assert isinstance(found, Analysis) and found.why is not None
+    assert isinstance(found, Analysis)
+    assert found.why is not None
     return found, found.why
 
 
@@ -52,7 +53,8 @@ def test_the_depth_of_a_trap_is_the_least_k(depth: int) -> None:
 def test_a_mdp_where_everything_is_optimal_has_no_reasons() -> None:
     table = TabularMDP([[1, 1], [-1, -1]], [[1.0, 1.0], [2.0, 2.0]], 2)
     _, why = analyzed(table)
-    assert len(why) == 0 and why.kind is None
+    assert len(why) == 0
+    assert why.kind is None
     assert "nothing to get wrong" in (why.note or "")
 
 

@@ -117,7 +117,8 @@ def test_shares_sum_to_one_over_all_places(seed: int, m: int) -> None:
     assert found.first.sum() == pytest.approx(1 - (low + high) / 2, abs=1e-9)
     if found.first.sum() > 1e-9:
         shares = places(given_problem, found).shares(found.first)
-        assert shares.sum() == pytest.approx(1, abs=1e-12) and (shares >= 0).all()
+        assert shares.sum() == pytest.approx(1, abs=1e-12)
+        assert (shares >= 0).all()
 
 
 @pytest.mark.parametrize("seed", [1, 2, 5, 8])
@@ -166,5 +167,6 @@ def test_many_equal_states_merge_into_a_stage() -> None:
     mdp = TabularMDP(transitions, rewards, 3)
     found = losses(problem(mdp), 5)
     merged = places(problem(mdp), found)
-    assert isinstance(merged, Places) and merged.merged == "stage"
+    assert isinstance(merged, Places)
+    assert merged.merged == "stage"
     assert merged.shares(found.first).max() == pytest.approx(1.0)

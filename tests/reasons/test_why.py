@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from msgspec import UNSET
+from msgspec import UNSET, to_builtins
 
 from efhorizon import TabularMDP, examples
 from efhorizon.bounds.analysis import Analysis
@@ -28,7 +28,7 @@ from tests.support.hard_mdps import long, noisy, sparse
 
 def replace_id(mdp: TabularMDP) -> TabularMDP:
     """The table with a name, as stored analyses need one."""
-    return replace(mdp, metadata={**mdp.metadata, "id": "toy-mdp", "suite": "toy"})
+    return TabularMDP(mdp.transitions, mdp.rewards, mdp.horizon, metadata={"id": "toy-mdp", "suite": "toy"})
 
 
 def analyzed() -> Analysis:
@@ -39,7 +39,8 @@ def analyzed() -> Analysis:
 
 def test_the_library_gives_reasons_and_the_bounds_do_not() -> None:
     plain = bounds_only(noisy())
-    assert isinstance(plain, Analysis) and plain.why is None
+    assert isinstance(plain, Analysis)
+    assert plain.why is None
     assert "why" not in plain.as_json()
     found = analyzed()
     assert found.why is not None
@@ -60,16 +61,20 @@ def test_stored_analyses_read_with_and_without_reasons(tmp_path: Path) -> None:
         results = Results.made(tmp_path / str(analysis.why is None))
         results.write_analysis(record, pictures)
         again = results.analysis(record.name)
-        assert again == record and isinstance(again.figures, CompleteFigures)
+        assert again == record
+        assert isinstance(again.figures, CompleteFigures)
         assert (again.figures.why is UNSET) == (analysis.why is None)
 
 
 def test_shares_are_ordered_and_the_rise_is_no_more_than_the_share() -> None:
     for mdp in (noisy(), sparse(), long()):
         found = analyze(mdp)
-        assert isinstance(found, Analysis) and found.why is not None and found.why.success is not None
+        assert isinstance(found, Analysis)
+        assert found.why is not None
+        assert found.why.success is not None
         shares = [reason.share for reason in found.why]
-        assert shares == sorted(shares, reverse=True) and 0 < sum(shares) <= 1 + 1e-12
+        assert shares == sorted(shares, reverse=True)
+        assert 0 < sum(shares) <= 1 + 1e-12
         for reason in found.why:
             assert 0 <= reason.avoided <= reason.share + 1e-12
             assert reason.rise == pytest.approx(reason.avoided * (1 - found.why.success))
@@ -77,7 +82,8 @@ def test_shares_are_ordered_and_the_rise_is_no_more_than_the_share() -> None:
 
 def test_the_rest_is_said() -> None:
     found = analyze(long(40))
-    assert isinstance(found, Analysis) and found.why is not None
+    assert isinstance(found, Analysis)
+    assert found.why is not None
     assert found.why.elsewhere > 0.8
     assert f"{100 * found.why.elsewhere:.0f}%" in remainder(found.why)
     assert remainder(Why()) == ""
@@ -99,16 +105,15 @@ def test_without_time_the_answer_says_that_reasons_were_skipped() -> None:
     found = bounds_only(given.mdp)
     assert isinstance(found, Analysis)
     explained = reasons.explained(given, found, course).why
-    assert explained is not None and len(explained) == 0
+    assert explained is not None
+    assert len(explained) == 0
     assert headline(explained).startswith("Skipped")
 
 
-def test_a_file_with_an_unknown_kind_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_an_unknown_kind_is_refused() -> None:
     record, _ = analysis_record(replace_id(noisy()), analysis=analyzed())
-    Results.made(tmp_path).write_analysis(record)
-    text = next((tmp_path / "analyses").glob("*.json")).read_text()
-    content = json.loads(text)
-    assert decoded_analysis(text, "file") == record
+    content = to_builtins(record, str_keys=True)
+    assert decoded_analysis(json.dumps(content), "file") == record
     content["analysis"]["why"][0]["kind"] = "boredom"
-    with pytest.raises(StoreError, match="kind"):
+    with pytest.raises(StoreError, match="boredom"):
         decoded_analysis(json.dumps(content), "file")
