@@ -23,12 +23,12 @@ from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorEr
 
 if TYPE_CHECKING:
     from efhorizon.bounds import examples
-    from efhorizon.bounds.analysis import Analysis, analyze
+    from efhorizon.bounds.analysis import Analysis
     from efhorizon.bounds.registry import sample_complexity_bound
     from efhorizon.envs.table_env import TableEnv
     from efhorizon.envs.table_vector_env import TableVectorEnv
     from efhorizon.io.tables import save
-    from efhorizon.library import Study, Training, build, forecast, gorp, load, report, study, train
+    from efhorizon.library import Study, Training, analyze, build, forecast, gorp, load, report, study, train
     from efhorizon.mdp import TabularMDP
 
 register_environments()
@@ -41,7 +41,7 @@ _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "TableVectorEnv": "efhorizon.envs.table_vector_env",
     "TabularMDP": "efhorizon.mdp",
     "Training": "efhorizon.library",
-    "analyze": "efhorizon.bounds.analysis",
+    "analyze": "efhorizon.library",
     "build": "efhorizon.build",  # folders that can be called: see callable_module.py
     "examples": "efhorizon.bounds.examples",
     "forecast": "efhorizon.forecast",

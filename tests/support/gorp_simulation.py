@@ -61,3 +61,78 @@ def _runs(
                 break
         successes += earned == optimal
     return successes / runs
+
+
+def simulated_with_fiat(
+    mdp: TabularMDP, m: int, right: NDArray[np.bool_], fiat: NDArray[np.bool_], runs: int, seed: int
+) -> int:
+    """How many runs of GORP(1, m) end with the optimal return if mistakes are repaired at `fiat` [T, S].
+
+    `right` [T, S, A] are the optimal actions: a wrong choice where there is fiat gives way to one of them at random.
+    """
+    units = mdp.reward_units()
+    assert units is not None
+    return int(_fiat_runs(mdp.transitions, units[0][mdp.reward_codes], right, fiat, m, runs, seed))
+
+
+def optimal_actions(mdp: TabularMDP) -> NDArray[np.bool_]:
+    """Which actions are optimal [T, S, A], by plain backward induction in reward units."""
+    units = mdp.reward_units()
+    assert units is not None
+    rewards = units[0][mdp.reward_codes]
+    right = np.zeros((mdp.horizon, *rewards.shape), np.bool_)
+    values = np.zeros(mdp.num_states + 1, np.int64)
+    for time in reversed(range(mdp.horizon)):
+        qs = rewards + values[mdp.transitions]
+        right[time] = qs == qs.max(axis=1, keepdims=True)
+        values[:-1] = qs.max(axis=1)
+    return right
+
+
+@njit(cache=True)
+def _fiat_runs(
+    transitions: NDArray[np.int32],
+    rewards: NDArray[np.int64],
+    right: NDArray[np.bool_],
+    fiat: NDArray[np.bool_],
+    m: int,
+    runs: int,
+    seed: int,
+) -> int:
+    np.random.seed(seed)
+    horizon, _, num_actions = right.shape
+    successes = 0
+    for _ in range(runs):
+        state, lost = 0, False
+        for time in range(horizon):
+            best, ties, chosen = 0, 0, 0
+            for action in range(num_actions):
+                total = 0
+                for _ in range(m):
+                    here, step, taken = state, time, action
+                    while here >= 0 and step < horizon:
+                        total += rewards[here, taken]
+                        here = transitions[here, taken]
+                        step += 1
+                        taken = np.random.randint(num_actions)
+                if ties == 0 or total > best:
+                    best, ties, chosen = total, 1, action
+                elif total == best:
+                    ties += 1
+                    if np.random.randint(ties) == 0:
+                        chosen = action
+            if not right[time, state, chosen]:
+                if not fiat[time, state]:
+                    lost = True
+                    break
+                number = np.random.randint(right[time, state].sum())
+                for action in range(num_actions):
+                    if right[time, state, action]:
+                        if number == 0:
+                            chosen = action
+                        number -= 1
+            state = transitions[state, chosen]
+            if state < 0:
+                break
+        successes += not lost
+    return successes

@@ -29,6 +29,7 @@ from efhorizon.bounds.registry import (
 )
 from efhorizon.bounds.theorem_horizon import TheoremHorizon, theorem_horizon
 from efhorizon.bounds.unfinished import AnytimeAnalysis, analyze_unfinished
+from efhorizon.bounds.why import Why
 from efhorizon.errors import InvalidTableError
 from efhorizon.gorp.ties import TIES, Ties
 from efhorizon.io.behaviour import version_name
@@ -68,6 +69,7 @@ class Analysis(AnalysisMethods):
     measures: Mapping[str, Measure] = field(default_factory=dict)  # of hardness, by others
     has_policy: bool = False  # whether exploration is by a given policy instead of uniform
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of the table: suite, game, shaping
+    why: Why | None = None  # where GORP makes its first mistakes, where that was asked for: see reasons/
 
     def __repr__(self) -> str:
         horizon = self.effective_horizon
@@ -123,59 +125,63 @@ class Analysis(AnalysisMethods):
         if self.solvability.reason is not None:
             reasons["min_k"] = self.solvability.reason
         by_ties = {rule: tie_figures(found) for rule, found in self.by_ties.items()}
-        return {
-            "id": self.id,
-            "complete": True,
-            "num_states": self.num_states,
-            "num_actions": self.num_actions,
-            "horizon": self.horizon,
-            "gamma": self.gamma,
-            "optimal_return": self.optimal_return,
-            "exploration_return": self.exploration_return,
-            "worst_return": self.worst_return,
-            "optimal_return_probability": self.optimal_return_probability,
-            "exploration_length": self.occupancy.length,
-            "min_k": self.solvability.min_k,
-            "epw": self.effective_planning_window.window,
-            "min_state_occupancy": self.occupancy.state,
-            "min_sum_state_occupancy": self.occupancy.state_sum,
-            "min_state_action_occupancy": self.occupancy.state_action,
-            "min_sum_state_action_occupancy": self.occupancy.state_action_sum,
-            "covering_length": self.covering_length.upper,
-            "covering_length_lower": self.covering_length.lower,
-            "effective_horizon": {
-                "value": horizon.value,
-                "k": horizon.k,
-                "m": writable(horizon.m),
-                "kind": horizon.kind,
-                "by_k": {
-                    str(entry.k): {
-                        "exact_m": entry.exact_m,
-                        "least_possible_m": entry.least_possible_m,
-                        "upper_m": writable(entry.upper_m),
-                        "theorem_m": writable(entry.theorem_m),
-                        "method": entry.method,
-                        "exact_reason": entry.exact_reason,
-                        "upper_reason": entry.upper_reason,
-                        "theorem_reason": entry.theorem_reason,
-                    }
-                    for entry in horizon.by_k
+        return (
+            {
+                "id": self.id,
+                "complete": True,
+                "num_states": self.num_states,
+                "num_actions": self.num_actions,
+                "horizon": self.horizon,
+                "gamma": self.gamma,
+                "optimal_return": self.optimal_return,
+                "exploration_return": self.exploration_return,
+                "worst_return": self.worst_return,
+                "optimal_return_probability": self.optimal_return_probability,
+                "exploration_length": self.occupancy.length,
+                "min_k": self.solvability.min_k,
+                "epw": self.effective_planning_window.window,
+                "min_state_occupancy": self.occupancy.state,
+                "min_sum_state_occupancy": self.occupancy.state_sum,
+                "min_state_action_occupancy": self.occupancy.state_action,
+                "min_sum_state_action_occupancy": self.occupancy.state_action_sum,
+                "covering_length": self.covering_length.upper,
+                "covering_length_lower": self.covering_length.lower,
+                "effective_horizon": {
+                    "value": horizon.value,
+                    "k": horizon.k,
+                    "m": writable(horizon.m),
+                    "kind": horizon.kind,
+                    "by_k": {
+                        str(entry.k): {
+                            "exact_m": entry.exact_m,
+                            "least_possible_m": entry.least_possible_m,
+                            "upper_m": writable(entry.upper_m),
+                            "theorem_m": writable(entry.theorem_m),
+                            "method": entry.method,
+                            "exact_reason": entry.exact_reason,
+                            "upper_reason": entry.upper_reason,
+                            "theorem_reason": entry.theorem_reason,
+                        }
+                        for entry in horizon.by_k
+                    },
                 },
-            },
-            "sample_complexity": {name: writable(bound.sample_complexity) for name, bound in self.bounds.items()},
-            "goal_mdp": {
-                "is_goal_mdp": self.goal.is_goal_mdp,
-                "p": self.goal.p,
-                "effective_horizon": self.goal.effective_horizon,
-            },
-            "lower_bound": writable(self.lower_bound.sample_complexity) if self.lower_bound else None,
-            "deciding_state": _witness_json(self.deciding),
-            "theorem_states": {str(bound.k): _witness_json(bound.witness) for bound in self.theorem},
-            "most_failures": None if self.most_failures is None else asdict(self.most_failures),
-            "ties": self.ties,
-            "reasons": reasons,
-            "measures": {name: asdict(measure) for name, measure in self.measures.items()},
-        } | ({"exact_by_ties": by_ties} if by_ties else {})
+                "sample_complexity": {name: writable(bound.sample_complexity) for name, bound in self.bounds.items()},
+                "goal_mdp": {
+                    "is_goal_mdp": self.goal.is_goal_mdp,
+                    "p": self.goal.p,
+                    "effective_horizon": self.goal.effective_horizon,
+                },
+                "lower_bound": writable(self.lower_bound.sample_complexity) if self.lower_bound else None,
+                "deciding_state": _witness_json(self.deciding),
+                "theorem_states": {str(bound.k): _witness_json(bound.witness) for bound in self.theorem},
+                "most_failures": None if self.most_failures is None else asdict(self.most_failures),
+                "ties": self.ties,
+                "reasons": reasons,
+                "measures": {name: asdict(measure) for name, measure in self.measures.items()},
+            }
+            | ({"exact_by_ties": by_ties} if by_ties else {})
+            | ({} if self.why is None else self.why.as_json())
+        )
 
 
 def tie_figures(horizon: EffectiveHorizon) -> dict[str, Any]:
@@ -214,18 +220,37 @@ def analyze(
     takes too long without a budget. A `course` in its place also receives progress, and goes on from what earlier calls
     have found.
     """
-    if max_minutes is not None:
-        if course is not None:
-            raise ValueError("give max_minutes or a course, not both")
-        course = Course(seconds=60 * max_minutes, further=True)
+    course = course_of(max_minutes, course)
     if mdp.unexplored is not None:
         if ties != "uniform":
             raise InvalidTableError("the table is unfinished; other rules for ties need a complete one")
         return analyze_unfinished(mdp, gamma=gamma, exploration=exploration_policy, reward_bounds=reward_bounds)
-    given = problem(mdp, gamma=gamma, policy=exploration_policy, max_k=max_k, exact=exact)
-    if course is not None:
-        course.open_notes(given, version_name("analysis", BEHAVIOUR))
+    given = prepared(mdp, course, gamma=gamma, exploration_policy=exploration_policy, max_k=max_k, exact=exact)
     return analysis_of(given, ties, course)
+
+
+def course_of(max_minutes: float | None, course: Course | None) -> Course:
+    """The course of an analysis with a time budget, or the one that is given."""
+    if max_minutes is None:
+        return course or Course()
+    if course is not None:
+        raise ValueError("give max_minutes or a course, not both")
+    return Course(seconds=60 * max_minutes, further=True)
+
+
+def prepared(
+    mdp: TabularMDP,
+    course: Course,
+    *,
+    gamma: float = 1.0,
+    exploration_policy: ArrayLike | ExplorationPolicy | None = None,
+    max_k: int = DEFAULT_MAX_K,
+    exact: bool = True,
+) -> Problem:
+    """The problem that is analyzed, with what earlier calls have found."""
+    given = problem(mdp, gamma=gamma, policy=exploration_policy, max_k=max_k, exact=exact)
+    course.open_notes(given, version_name("analysis", BEHAVIOUR))
+    return given
 
 
 def analysis_of(given: Problem, ties: Ties | Literal["all"] = "uniform", course: Course | None = None) -> Analysis:

@@ -141,6 +141,17 @@ class Course:
         finally:
             self._limit = before
 
+    @contextmanager
+    def own(self, seconds: float) -> Iterator[None]:
+        """Give what follows so much time of its own, or all that is left of a budget if that is more."""
+        before = self._limit
+        least = self._clock() + seconds
+        self._limit = least if before == math.inf else max(before, least)
+        try:
+            yield
+        finally:
+            self._limit = before
+
     def phase(self, phase: str) -> None:
         """Something else begins."""
         self._phase, self._step_began = phase, self._clock()

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 HELP = "say how hard a table is for RL, and why"
 DESCRIPTION = """\
 Says whether PPO and DQN will learn an optimal policy on a table, and after how
-many timesteps: a forecast from runs on other environments. Then the effective
-horizon, the number of timesteps that each bound of the paper promises, and the
-state that makes it hard. Several tables give one row each; a table with
-unexplored states gives intervals.
+many timesteps: a forecast from runs on other environments. Then why it is hard:
+the states where GORP, a very simple algorithm, makes its first mistakes, and
+the kind of difficulty. Then the effective horizon and the number of timesteps
+that each bound of the paper promises.
+Several tables give one row each; a table with unexplored states gives
+intervals.
 
 The search for exact figures takes 45 seconds at most. If that is not enough,
 the answer is a bound and says so. What was found is kept beside the table: the
@@ -59,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {_analysis.DEFAULT_SECONDS:g}s)",
     )
     parser.add_argument("--fresh", action="store_true", help="compute everything again, whatever earlier calls found")
-    _environments.add_image(parser, "the deciding state")
+    _environments.add_image(parser, "the state where GORP goes wrong most")
     _arguments.add_results_folder(parser, "the analysis")
     _arguments.add_json(parser)
 
@@ -69,9 +71,10 @@ def kept(options: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
-    from efhorizon.bounds.analysis import Analysis, analyze
+    from efhorizon.bounds.analysis import Analysis
     from efhorizon.commands import _pictures, _terminal
     from efhorizon.io.tables import opened_table, table_path
+    from efhorizon.library.analyzing import analyze
     from efhorizon.planning.policies import load_policy
     from efhorizon.render.terminal.analysis import one_analysis, several_analyses
     from efhorizon.study.kept_analysis import keep_analysis
@@ -82,6 +85,7 @@ def run(options: argparse.Namespace) -> int:
     policy = None if options.exploration_policy is None else load_policy(options.exploration_policy)
     results, saved = [], _pictures.SavedPicture()
     seen: list[SeenState] = []
+    scenes: list[list[SeenState]] = []
     notes: list[str] = []
     for given in options.table:
         path = table_path(given, options.tables)
@@ -100,20 +104,28 @@ def run(options: argparse.Namespace) -> int:
         results.append((path, result))
         deciding = result.deciding if isinstance(result, Analysis) else None
         seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
-        saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image, drawing)
+        hard = [reason.state for reason in result.why or ()] if isinstance(result, Analysis) else []
+        scenes.append([SeenState.of(mdp, state) for state in hard])
+        shown = hard[0] if hard else None if deciding is None else deciding.state
+        saved = _pictures.saved(mdp, shown, options.image, drawing)
         refused = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
         notes.append(refused or f"kept in {options.results} (for a web page: efhorizon report {options.results})")
     if options.json:
         image = str(saved.image) if saved.image else None
         contents = [
-            {**state.in_json(result.as_json()), "forecast": _forecast(result), "path": str(path), "image": image}
-            for (path, result), state in zip(results, seen, strict=True)
+            {
+                **state.in_json(result.as_json(), reasons),
+                "forecast": _forecast(result),
+                "path": str(path),
+                "image": image,
+            }
+            for (path, result), state, reasons in zip(results, seen, scenes, strict=True)
         ]
         _terminal.print_json(contents[0] if len(contents) == 1 else contents)
     elif len(results) > 1:
         _terminal.show(several_analyses(results))
     else:
-        _terminal.show(one_analysis(*results[0], saved.image, seen[0]))
+        _terminal.show(one_analysis(*results[0], saved.image, seen[0], scenes[0]))
     _terminal.say("; ".join(dict.fromkeys(notes)), style="dim")
     return _exit.DONE if saved.failure is None else _terminal.failed(saved.failure)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from efhorizon.gorp.backward import GreedyChoices
 from efhorizon.gorp.decisions import choices_at
-from efhorizon.gorp.success import Chances, Success, forward_success
+from efhorizon.gorp.success import Chances, ChancesAt, Success, forward_success
 from efhorizon.gorp.ties import NOT_FORWARD, Ties
 from efhorizon.planning.problem import Problem
 from efhorizon.planning.returns import ReturnDistributions
@@ -45,6 +45,10 @@ class ForwardChoices:
 
     def success(self, m: int, max_left_out: float, *, least: float = 0.0, ties: Ties = "uniform") -> Success:
         """Success, but for choices that are met least: at most `max_left_out` of all chances."""
+        return forward_success(self._problem, self.chances(m, ties), max_left_out=max_left_out, least=least)
+
+    def chances(self, m: int, ties: Ties = "uniform") -> ChancesAt:
+        """What gives the chances of each action at some pairs of one time."""
         if ties == "adversarial":
             raise ValueError(NOT_FORWARD)
 
@@ -57,7 +61,7 @@ class ForwardChoices:
             work = points + _POINTS_A_SEQUENCE * len(options.arm_groups) + _POINTS_A_TIME
             return chances, missing + error, work
 
-        return forward_success(self._problem, chances_at, max_left_out=max_left_out, least=least)
+        return chances_at
 
     def _ends(self) -> NDArray[np.int64]:
         """Pairs that some sequence from a choice ends in."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.compiled import Flags, Floats, Integers, compiled, compiled_parallel, prange
-from efhorizon.gorp.success import Chances, Success, forward_success
+from efhorizon.gorp.success import Chances, ChancesAt, Success, forward_success
 from efhorizon.gorp.sums import WINDOW_EXPONENT, WINDOW_MASS, binomial_distribution, last_inside
 from efhorizon.gorp.ties import NOT_FORWARD, Ties, first_at_point
 from efhorizon.gorp.winning import win_at_point
@@ -55,6 +55,10 @@ class GoalChoices:
 
     def success(self, m: int, max_left_out: float, *, least: float = 0.0, ties: Ties = "uniform") -> Success:
         """Success within `max_left_out`, and rounding: choices of at most that chance together are left out."""
+        return forward_success(self._problem, self.chances(m, ties), max_left_out=max_left_out, least=least)
+
+    def chances(self, m: int, ties: Ties = "uniform") -> ChancesAt:
+        """What gives the chances of each action at some pairs of one time."""
         if ties == "adversarial":
             raise ValueError(NOT_FORWARD)
 
@@ -67,7 +71,7 @@ class GoalChoices:
                 _goal_choices(pairs, m, self._k, ties == "lowest", self._table, chances, errors, work)
             return chances, errors, int(work.sum())
 
-        return forward_success(self._problem, chances_at, max_left_out=max_left_out, least=least)
+        return chances_at
 
 
 @compiled_parallel

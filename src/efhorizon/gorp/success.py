@@ -29,6 +29,7 @@ SHOWN_WITHOUT = 0.02  # the same where success is to be shown
 _POINTS_A_LAYER = 1000  # what the loop over times takes, in lattice points
 
 Chances = tuple[NDArray[np.float64], NDArray[np.float64], int]  # of each action [O, A], their errors [O], the work
+ChancesAt = Callable[[NDArray[np.int64]], Chances]  # at some pairs of one time
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def compared_with_half(success: Callable[[float], Success], *, at_least: float =
 
 def forward_success(
     problem: Problem,
-    chances_at: Callable[[NDArray[np.int64]], Chances],
+    chances_at: ChancesAt,
     *,
     max_left_out: float,
     least: float = 0.0,

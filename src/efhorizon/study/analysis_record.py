@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeGuard, TypeVar
 from msgspec import UNSET, Meta, UnsetType, field
 
 from efhorizon.bounds.interval import Interval
+from efhorizon.bounds.why import Kind, Merged, Method
 from efhorizon.errors import StoreError
 from efhorizon.gorp.ties import Ties
 from efhorizon.io.decode import (
@@ -114,6 +115,54 @@ class MeasureFigures(Record, frozen=True, kw_only=True):
     harder: Literal["larger", "smaller"]  # which values mean a harder environment
 
 
+class ReasonAction(Record, frozen=True, kw_only=True):
+    """An action of the state of a reason, and the returns of episodes that take it and explore then."""
+
+    action: Count
+    name: Text
+    chance: Number
+    q: Number
+    returns: Numbers = field(default_factory=list)
+    probabilities: Numbers = field(default_factory=list)
+
+
+class ReasonFigures(Record, frozen=True, kw_only=True):
+    """A place where GORP makes its first mistake: `bounds/why.py`."""
+
+    state: Count
+    time: Count
+    share: Number
+    avoided: Number
+    interval: tuple[Number, Number]
+    rise: Number
+    mistake_chance: Number
+    times: tuple[Count, Count]
+    num_states: Positive
+    merged: Merged
+    kind: Kind
+    factors: dict[Kind, Number | None]
+    right: ReasonAction
+    wrong: ReasonAction | None = None
+    episodes_half: LargePositive | None = None
+    episodes_90: LargePositive | None = None
+    steps_to_reward: Count | None = None
+    depth: Positive | None = None
+
+
+class WhyBasis(Record, frozen=True, kw_only=True):
+    """The GORP that reasons are about, and how they are known."""
+
+    k: Positive
+    m: LargePositive | None = None
+    success: Number | None = None
+    error: Number = 0.0
+    method: Method | None = None
+    num_places: Count = 0
+    elsewhere: Number = 0.0
+    kind: Kind | None = None
+    note: Text | None = None
+
+
 class GoalFigures(Record, frozen=True, kw_only=True):
     """Theorem B.4, for MDPs that pay for reaching a goal."""
 
@@ -155,6 +204,8 @@ class CompleteFigures(Record, frozen=True, kw_only=True):
     reasons: dict[str, str]  # why a bound does not apply
     exact_by_ties: dict[Ties, TieFigures] | UnsetType = UNSET  # the effective horizon with other rules
     measures: dict[str, MeasureFigures] | UnsetType = UNSET  # other measures of hardness; with a policy, there are none
+    why: Annotated[list[ReasonFigures], Meta(max_length=MAX_ITEMS)] | UnsetType = UNSET  # where it was looked for
+    why_basis: WhyBasis | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if isinstance(self.effective_horizon.value, Interval):

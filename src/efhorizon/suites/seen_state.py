@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +32,17 @@ class SeenState:
         except EfhorizonError:  # a damaged screen is no reason to lose an analysis
             return cls(actions=names)
 
-    def in_json(self, analysis: Mapping[str, Any]) -> dict[str, Any]:
-        """An analysis as JSON with what is seen in its deciding state, and the names of its actions."""
+    def in_json(self, analysis: Mapping[str, Any], reasons: Sequence[SeenState] = ()) -> dict[str, Any]:
+        """An analysis as JSON with what is seen in its deciding state and those of its reasons, and names of actions.
+
+        An unfinished table has no reasons."""
         deciding = analysis.get("deciding_state")
         if deciding is not None:
             deciding = {**deciding, "observation": self.value, "drawing": self.drawing}
-        return {**analysis, "action_names": list(self.actions), "deciding_state": deciding}
+        found = {**analysis, "action_names": list(self.actions), "deciding_state": deciding}
+        if "why" in analysis:
+            found["why"] = [
+                {**reason, "observation": seen.value, "drawing": seen.drawing}
+                for reason, seen in zip(analysis["why"], reasons, strict=True)
+            ]
+        return found

@@ -167,8 +167,8 @@ def takeaway(tables: Tables) -> list[str]:
         if correlation.value is not None and ratio.value is not None:
             sentence += (
                 f" The effective horizon ranks what it needs with a correlation of {numbers.decimal(correlation.value)}"
-                f"{_interval(correlation)} and misses the number by a factor of {numbers.ratio(ratio.value)} in the median"
-                f"{_tied(table)}."
+                f"{_interval(correlation)} and misses the number by a factor of {numbers.ratio(ratio.value)} in the"
+                f" median{_tied(table)}."
             )
         found.append(sentence)
     return found

@@ -1,4 +1,4 @@
-"""An analysis: the answer, the reasons, the bounds side by side, the deciding state."""
+"""An analysis: the answer, the reasons, the bounds side by side, the state of Theorem 5.4."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.effective_horizon import HorizonAtK
 from efhorizon.bounds.interval import Interval
 from efhorizon.bounds.unfinished import AnytimeAnalysis
+from efhorizon.bounds.why import ActionReturns
 from efhorizon.planning.sweeps import Witness
+from efhorizon.reasons.sentences import headline, percent, remainder, sentences
 from efhorizon.render import forecasts, numbers
 from efhorizon.render.numbers import significant, steps
 from efhorizon.render.terminal.layout import Parts, bar, literal, table, warned
@@ -18,17 +20,23 @@ from efhorizon.render.tie_rules import RULES, horizon_and_m
 from efhorizon.suites.seen_state import SeenState
 
 _BAR_WIDTH = 20
+_RETURNS_SHOWN = 4
 _STEP_COLUMNS = ("effective_horizon", "ucb", "covering_length")
 _COLUMNS = ("table", "states", "A", "T", "return", "min k", "EPW", "H", "m", "kind", "GORP steps", "UCB", "covering")
 
 
 def one_analysis(
-    path: Path, result: Analysis | AnytimeAnalysis, image: Path | None = None, seen: SeenState | None = None
+    path: Path,
+    result: Analysis | AnytimeAnalysis,
+    image: Path | None = None,
+    seen: SeenState | None = None,
+    scenes: Sequence[SeenState] = (),
 ) -> Parts:
-    """One screen; `image` is where the picture of the deciding state was saved, `seen` what is seen there."""
+    """One screen; `image` is where the picture of the first reason was saved, `scenes` what is seen in the states of
+    the reasons, `seen` what is seen in the deciding state of Theorem 5.4."""
     if isinstance(result, AnytimeAnalysis):
         return _intervals(path, result)
-    return _analysis(path, result, image, seen or SeenState())
+    return _analysis(path, result, image, seen or SeenState(), scenes)
 
 
 def several_analyses(results: Sequence[tuple[Path, Analysis | AnytimeAnalysis]]) -> Parts:
@@ -40,7 +48,7 @@ def several_analyses(results: Sequence[tuple[Path, Analysis | AnytimeAnalysis]])
     yield rows
 
 
-def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState) -> Parts:
+def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState, scenes: Sequence[SeenState]) -> Parts:
     discount = f", discount {result.gamma:g}" if result.gamma != 1 else ""
     yield (
         f"[bold]{literal(result.id or str(path))}[/bold]  {numbers.counted(result.num_states, 'state')}, "
@@ -49,6 +57,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState)
     yield ""
     yield from (f"  {line}" for line in _answer(result))
     yield ""
+    yield from _why(result, image, scenes)
     yield (
         f"  returns      optimal {significant(result.optimal_return, 6)}, "
         f"exploring {significant(result.exploration_return, 4)}, worst {significant(result.worst_return, 6)}; "
@@ -61,13 +70,43 @@ def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState)
     yield from _measures(result)
     if result.deciding is not None:
         yield ""
-        yield from _deciding(result.deciding, image, seen)
-    if result.most_failures is not None:
-        fails = result.most_failures
-        yield (
-            f"  GORP fails most often in state {fails.state} at time {fails.time} "
-            f"(probability {significant(fails.failure_probability)})"
-        )
+        yield from _deciding(result.deciding, seen)
+
+
+def _why(result: Analysis, image: Path | None, scenes: Sequence[SeenState]) -> Parts:
+    """Where GORP loses its chance, at most three states."""
+    why = result.why
+    if why is None or result.optimal_return == result.worst_return:
+        return
+    yield f"  [bold]Why[/bold]: {literal(headline(why))}"
+    for number, (reason, paragraph) in enumerate(zip(why, sentences(why), strict=True)):
+        saved = f" [dim]picture saved as {literal(image)}[/dim]" if image and number == 0 else ""
+        yield f"    {number + 1}. {literal(paragraph)}{saved}"
+        if number < len(scenes):
+            yield from _scene(scenes[number], "         ")
+        for action in filter(None, (reason.right, reason.wrong)):
+            role = "right" if action is reason.right else "wrong"
+            yield f"         {role} {literal(action.name)}: {_returns(action)}"
+    if remainder(why):
+        yield f"    {literal(remainder(why))}"
+    yield ""
+
+
+def _scene(seen: SeenState, indent: str) -> Parts:
+    if seen.observation is not None:
+        yield f"{indent}observation {literal(seen.observation)}"
+    if seen.drawing is not None:
+        yield from (f"{indent}{literal(line)}" for line in seen.drawing.splitlines())
+
+
+def _returns(action: ActionReturns) -> str:
+    """The mean return after an action, and the commonest returns with their chances."""
+    mean = f"returns {significant(action.q, 4)} on average"
+    if not action.returns:
+        return mean
+    ordered = sorted(zip(action.probabilities, action.returns, strict=True), key=lambda pair: -pair[0])
+    shown = ", ".join(f"{significant(value, 4)} ({percent(chance)})" for chance, value in ordered[:_RETURNS_SHOWN])
+    return f"{mean}: {shown}{', ...' if len(ordered) > _RETURNS_SHOWN else ''}"
 
 
 def _answer(result: Analysis) -> Parts:
@@ -160,10 +199,10 @@ def _measures(result: Analysis) -> Parts:
         yield f"{title} {significant(measure.value, 3):>9}{between} [dim]{measure.harder} is harder[/dim]"
 
 
-def _deciding(witness: Witness, image: Path | None, seen: SeenState) -> Parts:
-    saved = f", picture saved as {literal(image)}" if image else ""
+def _deciding(witness: Witness, seen: SeenState) -> Parts:
     yield (
-        f"  deciding state: {witness.state} at time {witness.time} (the paper counts from 1: {witness.time + 1}){saved}"
+        f"  deciding state of Theorem 5.4: {witness.state} at time {witness.time} "
+        f"(the paper counts from 1: {witness.time + 1})"
     )
     if seen.observation is not None:
         yield f"    observation                  {literal(seen.observation)}"

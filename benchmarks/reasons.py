@@ -1,0 +1,199 @@
+"""Do the reasons hold? GORP is simulated with right play by fiat at the places that `why` names, and nowhere else.
+
+    PYTHONPATH=. python benchmarks/reasons.py TABLE ... [--steps 150000000] [--seconds 20] [--markdown FILE] [--json]
+
+For each table: how often GORP(1, m) succeeds, by computation and by simulation; the rise of success that is claimed for
+the largest place and for the three largest together, and the one that is simulated, with the 95% interval of both
+simulations. The number of runs is what fits into so many steps, fixed before the first one.
+
+`on the way`: each of the states named can be reached by optimal play, while something is left to be earned. `detour`:
+how many steps longer than the shortest the shortest optimal episode through the state is, for the state furthest off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from efhorizon.bounds.analysis import analysis_of
+from efhorizon.bounds.course import Course
+from efhorizon.bounds.why import Why
+from efhorizon.io.tables import opened_table
+from efhorizon.planning.problem import Problem, problem
+from efhorizon.reasons.losses import Losses, losses
+from efhorizon.reasons.places import places, steps_to_reward
+from efhorizon.reasons.repair import success
+from efhorizon.reasons.why import explained
+from tests.support.gorp_simulation import optimal_actions, simulated_with_fiat
+
+MAX_RUNS, LEAST_RUNS = 20_000, 100
+DEVIATIONS = 1.96  # 95%, two-sided
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    m: int
+    kind: str
+    shares: list[float]
+    merged: str
+    on_the_way: bool
+    detour: int
+    success: float
+    runs: int
+    simulated: float
+    claimed_first: float  # the rise of success with right play at the largest place
+    first: float  # the same, simulated
+    claimed_all: float  # at all places that are named
+    all: float
+    error: float  # of a simulated rise: the half-width of its 95% interval, at most
+
+    @property
+    def agrees(self) -> bool:
+        return max(abs(self.first - self.claimed_first), abs(self.all - self.claimed_all)) <= self.error
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="+", type=Path, metavar="TABLE")
+    parser.add_argument("--steps", type=int, default=150_000_000, help="of one simulation, at most")
+    parser.add_argument("--seconds", type=float, default=20.0, help="for the exact effective horizon")
+    parser.add_argument("--seed", type=int, default=23)
+    parser.add_argument("--markdown", type=Path, help="write the table to a file")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows: list[Row] = []
+    for path in options.tables:
+        found = compared(path, options.steps, options.seconds, options.seed)
+        if isinstance(found, str):
+            print(f"{path.name}: {found}", file=sys.stderr, flush=True)
+            continue
+        rows.append(found)
+        print(json.dumps(asdict(found)) if options.json else line(found), flush=True)
+        if options.markdown is not None:
+            options.markdown.write_text(page(rows))
+
+
+def compared(path: Path, steps: int, seconds: float, seed: int) -> Row | str:
+    """What is claimed and what is simulated, or why there is nothing to compare."""
+    course = Course(seconds=seconds)
+    given = problem(opened_table(path))
+    why = explained(given, analysis_of(given, course=course), course).why
+    assert why is not None
+    if not why.reasons or why.m is None or not why[0].share:
+        return why.note or "no reasons"
+    if why.method != "exact":
+        return f"only simulated ({why.note})"
+    mdp = given.mdp
+    runs = min(MAX_RUNS, steps // (why.m * mdp.num_actions * mdp.horizon * (mdp.horizon + 1) // 2))
+    if runs < LEAST_RUNS:
+        return f"only {runs} runs of GORP with m = {why.m:,} would fit"
+    at = losses(given, why.m)
+    members = named(given, at, why)
+    right = optimal_actions(mdp)
+
+    def simulated(repaired: NDArray[np.bool_], own_seed: int) -> float:
+        fiat = np.zeros((mdp.horizon, mdp.num_states), np.bool_)
+        fiat[at.times[repaired], at.states[repaired]] = True
+        return simulated_with_fiat(mdp, why.m or 1, right, fiat, runs, own_seed) / runs
+
+    nowhere = np.zeros(len(at.pairs), np.bool_)
+    together = np.logical_or.reduce(members)
+    before = float(np.mean(success(at)))
+    plain, one, every = simulated(nowhere, seed), simulated(members[0], seed + 1), simulated(together, seed + 2)
+    variance = plain * (1 - plain) + max(one * (1 - one), every * (1 - every)) + 1 / runs
+    return Row(
+        name=path.name,
+        m=why.m,
+        kind=why[0].kind,
+        shares=[reason.share for reason in why],
+        merged=why[0].merged,
+        on_the_way=all(is_on_the_way(given, reason.state, reason.time) for reason in why),
+        detour=max(detour(given, reason.state) for reason in why),
+        success=before,
+        runs=runs,
+        simulated=plain,
+        claimed_first=why[0].rise,
+        first=one - plain,
+        claimed_all=float(np.mean(success(at, together))) - before,
+        all=every - plain,
+        error=DEVIATIONS * float(np.sqrt(variance / runs)),
+    )
+
+
+def named(given: Problem, at: Losses, why: Why) -> list[NDArray[np.bool_]]:
+    """For each reason, which pairs [O] it is about."""
+    labels = places(given, at).labels
+    found = []
+    for reason in why:
+        own = np.flatnonzero((at.states == reason.state) & (at.times == reason.time))[0]
+        found.append(labels == labels[own])
+    return found
+
+
+def is_on_the_way(given: Problem, state: int, time: int) -> bool:
+    """Whether optimal play can be there at that time, with something left to be earned."""
+    layer = given.timeline.layer(time)
+    pair = layer.start + int(np.flatnonzero(given.timeline.states[layer] == state)[0])
+    return bool(given.optimal.reached[pair]) and not bool(given.optimal.actions[pair].all())
+
+
+def detour(given: Problem, state: int) -> int:
+    """Steps by which the shortest optimal way to the next reward through a state is longer than the shortest."""
+    line, steps = given.timeline, steps_to_reward(given)
+    pair = int(np.flatnonzero((line.states == state) & given.optimal.reached)[0])  # the earliest
+    return max(0, line.time_of(pair) + int(steps[pair]) - int(steps[0]))
+
+
+def line(row: Row) -> str:
+    """One row of a Markdown table."""
+    shares = " ".join(f"{100 * share:.0f}%" for share in row.shares)
+    cells = (
+        row.name.removeprefix("MiniGrid-"),
+        f"{row.m:,}",
+        row.kind,
+        shares,
+        row.merged,
+        f"{'yes' if row.on_the_way else 'NO'}, {row.detour}",
+        f"{100 * row.success:.1f}%",
+        f"{100 * row.simulated:.1f}%",
+        f"{100 * row.claimed_first:.1f}",
+        f"{100 * row.first:.1f}",
+        f"{100 * row.claimed_all:.1f}",
+        f"{100 * row.all:.1f}",
+        f"{100 * row.error:.1f}",
+        "yes" if row.agrees else "NO",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+HEAD = (
+    "| table | m | kind | shares | merged | on the way, detour | success | simulated | rise, largest | simulated "
+    "| rise, all three | simulated | ± | agrees |\n|---|---:|---|---|---|---|---:|---:|---:|---:|---:|---:|---:|---|\n"
+)
+
+
+def page(rows: list[Row]) -> str:
+    """The whole page."""
+    agree, way = sum(row.agrees for row in rows), sum(row.on_the_way for row in rows)
+    half = sum(sum(row.shares) >= 0.5 for row in rows)
+    return (
+        "# Do the reasons hold?\n\n"
+        "Written by `benchmarks/reasons.py`. GORP is simulated with right play by fiat at the places that `why` names, "
+        "and nowhere\nelse; rises of success are in percentage points. What the columns mean: [why.md](../why.md).\n\n"
+        f"- {agree} of {len(rows)} gridworlds: both simulated rises are within the 95% interval of what was claimed.\n"
+        f"- {way} of {len(rows)}: all states named can be reached by optimal play with the goal still ahead.\n"
+        f"- {half} of {len(rows)}: the places named carry at least half of all first mistakes.\n\n"
+        + HEAD
+        + "".join(f"{line(row)}\n" for row in rows)
+    )
+
+
+if __name__ == "__main__":
+    main()
