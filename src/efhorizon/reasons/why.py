@@ -46,13 +46,21 @@ _MAX_PAIRS_CUT = 300_000  # pairs of a table up to which shorter horizons are tr
 
 def explained(problem: Problem, found: Analysis, course: Course | None = None) -> Analysis:
     """An analysis with its reasons, found within WHY_SECONDS or the time that is left of a budget."""
-    course = course or Course()
     horizon = found.effective_horizon
+    is_exact = horizon.kind == "exact"
+    return replace(
+        found, why=why_within(problem, horizon.k, horizon.m, is_exact=is_exact, ties=found.ties, course=course)
+    )
+
+
+def why_within(
+    problem: Problem, k: int | None, m: int | None, *, is_exact: bool, ties: Ties, course: Course | None = None
+) -> Why:
+    """The reasons that can be found within WHY_SECONDS or the time that is left of a budget: see `why`."""
+    course = course or Course()
     course.phase("reasons")
     with course.own(WHY_SECONDS):
-        is_exact = horizon.kind == "exact"
-        reasons = why(problem, horizon.k, horizon.m, is_exact=is_exact, ties=found.ties, course=course)
-    return replace(found, why=reasons)
+        return why(problem, k, m, is_exact=is_exact, ties=ties, course=course)
 
 
 def why(

@@ -39,6 +39,7 @@ from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
 from efhorizon.planning.return_units import NoLatticeError
 from efhorizon.planning.sweeps import Witness
+from efhorizon.reasons.why import explained, why_within
 from efhorizon.study.analysis_record import (
     SEPARATOR,
     UNIFORM,
@@ -50,11 +51,13 @@ from efhorizon.study.analysis_record import (
     DecidingAction,
     DecidingState,
     MeasureFigures,
+    ReasonFigures,
     Replay,
     ReturnHistogram,
     StageSeconds,
     TableFigures,
     TieFigures,
+    WhyBasis,
     WitnessFigures,
     is_complete,
 )
@@ -121,13 +124,15 @@ def is_current(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K,
 
 def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: PolicyFile | None) -> CompleteAnalysis:
     """The analysis with what older versions did not compute."""
-    lacks_ties = analysis.figures.exact_by_ties is UNSET
+    lacks_ties, lacks_why = analysis.figures.exact_by_ties is UNSET, analysis.figures.why is UNSET
     missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
     if policy is None:
         analysis = _with_measures(mdp, analysis, max_k)
-    if not lacks_ties and not missing:
+    if not lacks_ties and not lacks_why and not missing:
         return analysis
     given = _problem(mdp, max_k, None if policy is None else explorer(mdp, policy))
+    if lacks_why:
+        analysis = replace(analysis, figures=_with_why(given, analysis.figures))
     if lacks_ties:
         figures = replace(analysis.figures, exploration_length=given.occupancy_minima.length)
         analysis = replace(analysis, figures=_with_ties(given, figures))
@@ -174,6 +179,16 @@ def _with_measures(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int) -> C
     )
 
 
+def _with_why(given: Problem, figures: CompleteFigures) -> CompleteFigures:
+    """The figures with the reasons why the MDP is hard."""
+    horizon = figures.effective_horizon
+    ties = "uniform" if figures.ties is UNSET else figures.ties
+    found = why_within(given, horizon.k, horizon.m, is_exact=horizon.kind == "exact", ties=ties)
+    content = json.loads(json.dumps(found.as_json()))  # numpy's floats become Python's
+    reasons = [record_of(each, ReasonFigures, "a reason") for each in content["why"]]
+    return replace(figures, why=reasons, why_basis=record_of(content["why_basis"], WhyBasis, "reasons"))
+
+
 def _measure_figures(measure: Measure) -> MeasureFigures:
     return record_of(asdict(measure), MeasureFigures, "a measure of hardness")
 
@@ -214,7 +229,7 @@ def analysis_record(
     unguided = problem(mdp, max_k=max_k)
     guide = None if policy is None else explorer(mdp, policy)
     given = unguided if guide is None else _problem(mdp, max_k, guide)
-    is_new, analysis = analysis is None, analysis or analysis_of(given)
+    is_new, analysis = analysis is None, analysis or explained(given, analysis_of(given))
     pictures: Pictures = {}
     start_picture = drawn(mdp, 0, f"{_name(mdp)}-start", pictures)
     episode = episode_sheet(unguided, f"{_name(mdp)}-episode", pictures)

@@ -26,6 +26,7 @@ from efhorizon.render.html.mdp_practice import about_luck, commands, learning_cu
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
 from efhorizon.render.html.policy_changes import guided, is_variant, page_changes, variant_commands
+from efhorizon.render.html.reasons import reasons_part
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, best_settings
 from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures, is_complete
 
@@ -59,6 +60,16 @@ class MeasureLine:
     value: str
     interval: str | None  # of an estimate
     about: str  # how to read it, or why there is no value
+
+
+@dataclass(frozen=True)
+class TriedChange:
+    """An MDP and its shaped versions, side by side."""
+
+    name: str
+    link: str
+    horizon: str
+    needed: tuple[str, ...]  # timesteps of PPO and DQN
 
 
 @dataclass(frozen=True)
@@ -111,6 +122,8 @@ def mdp_page(
         "facts": facts(entry, paper),
         "forecast": [] if analysis is None else [worded(sentence) for sentence in will_it_learn(analysis)],
         "why": [] if analysis is None else [worded(sentence) for sentence in why_hard(analysis)],
+        "reasons": reasons_part(analysis),
+        "tried": changes_tried(entry, entries or {}),
         "play": worded("random play"),
         **page_changes(entry, entries or {}),
         "bounds": bound_lines(entry, titles, paper),
@@ -146,6 +159,36 @@ def _told(analysis: AnyAnalysis | None) -> dict[str, str]:
         "observation_note": None if analysis is None else analysis.observation_note,
     }
     return {name: text if isinstance(text, str) else "" for name, text in found.items()}
+
+
+def changes_tried(entry: MdpEntry, entries: Mapping[str, MdpEntry]) -> list[TriedChange]:
+    """What the study tried on this MDP: its rewards shaped, with H and what PPO and DQN needed then."""
+    shaped = [each for each in entries.values() if _unshaped(each) == entry.name and not is_variant(each)]
+    return (
+        [
+            TriedChange(
+                each.name,
+                page_link(each.name).removeprefix("mdps/"),
+                _horizon_of(each),
+                tuple(_needed(each, algorithm) for algorithm in ("ppo", "dqn")),
+            )
+            for each in [entry, *shaped]
+        ]
+        if shaped
+        else []
+    )
+
+
+def _horizon_of(entry: MdpEntry) -> str:
+    if entry.summary is None:
+        return numbers.MISSING
+    sign = "≤ " if entry.summary.effective_horizon_kind == "upper" else ""
+    return sign + numbers.decimal(entry.summary.effective_horizon)
+
+
+def _needed(entry: MdpEntry, algorithm: str) -> str:
+    complexity = entry.sample_complexity(algorithm)
+    return _NOT_RUN if complexity is None else numbers.steps_needed(complexity, entry.budget(algorithm))
 
 
 def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:
@@ -335,9 +378,7 @@ def _states(value: Figure) -> str:
 
 
 def _practice_fact(entry: MdpEntry, algorithm: str, paper: Mapping[str, str]) -> Fact:
-    complexity = entry.sample_complexity(algorithm)
-    shown = _NOT_RUN if complexity is None else numbers.steps_needed(complexity, entry.budget(algorithm))
-    return Fact(f"{ALGORITHM_TITLES[algorithm]}, timesteps", shown, paper=paper.get(algorithm))
+    return Fact(f"{ALGORITHM_TITLES[algorithm]}, timesteps", _needed(entry, algorithm), paper=paper.get(algorithm))
 
 
 def _bound_value(value: float | Interval) -> str:
