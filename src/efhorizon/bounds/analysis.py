@@ -57,6 +57,8 @@ class Analysis(AnalysisMethods):
     lower_bound: LowerBound | None
     ties: Ties = "uniform"  # the rule with which the effective horizon holds
     by_ties: Mapping[Ties, EffectiveHorizon] = field(default_factory=dict)  # with each rule, where that was asked for
+    has_policy: bool = False  # whether exploration is by a given policy instead of uniform
+    metadata: Mapping[str, Any] = field(default_factory=dict)  # of the table: suite, game, shaping
 
     def __repr__(self) -> str:
         horizon = self.effective_horizon
@@ -258,6 +260,8 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
         lower_bound=None if value is None else lower_bound(mdp.horizon, mdp.num_actions, value),
         ties=rules[0],
         by_ties=by_ties if ties == "all" else {},
+        has_policy=not given.policy.is_uniform,
+        metadata=mdp.metadata,
     )
 
 

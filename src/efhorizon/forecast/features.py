@@ -32,9 +32,10 @@ class Features:
     num_actions: int
     is_image: bool | None  # whether agents see pictures; False: flat observations
     is_shaped: bool  # whether the rewards were shaped by a potential
-    sparseness: float | None  # share of the range of returns that the exploration policy misses, from 0 to 1
+    is_goal: bool  # whether the only reward is paid for reaching a goal (Definition B.3): the sparsest kind
+    can_lose: bool  # whether the worst return is negative
+    sparseness: float | None  # share of the range of returns that exploration misses; None: nothing to learn
     optimal_chance: float | None  # that an episode of the exploration policy is optimal
-    episode_length: float | None  # timesteps of an exploring episode, on average
     has_policy: bool  # whether exploration is by a given policy instead of uniform
 
     @property
@@ -43,14 +44,24 @@ class Features:
         return self.sparseness is not None
 
 
-def features(
-    analysis: Analysis, metadata: Mapping[str, Any] | None = None, *, has_policy: bool | None = None
-) -> Features:
-    """The features of an analysis; `metadata` is that of its table, and says what agents see and whether it is shaped.
-
-    `has_policy` says whether exploration was by a given policy. What is left out is taken from the analysis.
-    """
-    raise NotImplementedError
+def features(analysis: Analysis) -> Features:
+    """The features of an analysis."""
+    return Features(
+        bound=log10_bound(analysis.effective_horizon.sample_complexity),
+        bound_kind=bound_kind(analysis.effective_horizon.kind),
+        min_k=analysis.solvability.min_k,
+        num_states=analysis.num_states,
+        window=analysis.effective_planning_window.window,
+        horizon=analysis.horizon,
+        num_actions=analysis.num_actions,
+        is_image=sees_images(analysis.metadata),
+        is_shaped=is_shaped(analysis.metadata),
+        is_goal=analysis.goal.is_goal_mdp,
+        can_lose=analysis.worst_return < 0,
+        sparseness=sparseness(analysis.worst_return, analysis.exploration_return, analysis.optimal_return),
+        optimal_chance=analysis.optimal_return_probability,
+        has_policy=analysis.has_policy,
+    )
 
 
 def problem_features(problem: Problem, horizon: EffectiveHorizon | None = None) -> Features:
@@ -68,14 +79,15 @@ def problem_features(problem: Problem, horizon: EffectiveHorizon | None = None) 
         num_actions=mdp.num_actions,
         is_image=sees_images(mdp.metadata),
         is_shaped=is_shaped(mdp.metadata),
+        is_goal=problem.is_goal_mdp,
+        can_lose=worst < 0,
         sparseness=sparseness(worst, problem.exploration.exploration_return, problem.optimal.values.reward()),
         optimal_chance=optimal_return_probability(problem.timeline, problem.optimal, problem.policy),
-        episode_length=problem.occupancy_minima.length,
         has_policy=not problem.policy.is_uniform,
     )
 
 
-def log10_bound(timesteps: int | float | None) -> float | None:
+def log10_bound(timesteps: float | None) -> float | None:
     """A bound as a forecast uses it."""
     return None if timesteps is None or timesteps == math.inf else math.log10(max(1, timesteps))
 
