@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from efhorizon.envs.table_env import TableEnv
     from efhorizon.envs.table_vector_env import TableVectorEnv
     from efhorizon.io.tables import save
-    from efhorizon.library import Study, Training, build, gorp, load, report, study, train
+    from efhorizon.library import Study, Training, build, gorp, load, report, study, train, what_if
     from efhorizon.mdp import TabularMDP
 
 register_environments()
@@ -51,6 +51,7 @@ _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "save": "efhorizon.io.tables",
     "study": "efhorizon.study",
     "train": "efhorizon.library",
+    "what_if": "efhorizon.what_if",
 }
 
 
@@ -96,4 +97,5 @@ __all__ = [
     "save",
     "study",
     "train",
+    "what_if",
 ]

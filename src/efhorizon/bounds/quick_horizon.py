@@ -21,12 +21,15 @@ from efhorizon.gorp.least_m import Attempt, LeastM, geometric_mean, halfway
 from efhorizon.gorp.success import Success
 from efhorizon.planning.problem import Problem
 from efhorizon.planning.return_units import NoLatticeError
+from efhorizon.planning.threads import threads_if
 
-QUICK_POINTS = 8_000_000  # of one table: two or three seconds
+QUICK_POINTS = 4_000_000  # of one table: a second or two
 MAX_M = 10**12
 MAX_HOPELESS_M = 1_000  # the same where the law of large numbers promises nothing: greedy actions are not all optimal
 _LEFT_OUT = (0.2, 0.02, 0.002)  # chance of the choices left out, until success is above or below 1/2 for certain
 _PRECISION = 16  # bisection ends when m is known to one part in so many
+_CHEAPER = 4  # times as quick as in goal MDPs are the lattice points of other MDPs, about
+_MANY_CHOICES = 1 << 16  # then threads are worth waking, also on a busy machine
 _LAYERS = 40  # of distributions of returns, each at its largest, take as much work as there is
 
 _SuccessAt = Callable[[int, float], Success]
@@ -46,15 +49,15 @@ class _Work:
         if self.left <= 0:
             raise _OutOfWorkError
 
-    def attempt(self, success_at: _SuccessAt) -> Callable[[int], Attempt[Success]]:
+    def attempt(self, success_at: _SuccessAt, cheaper: int) -> Callable[[int], Attempt[Success]]:
         """Whether an m suffices, with as few choices left out as it takes."""
 
         def attempt(m: int) -> Attempt[Success]:
             points = 0
             for left_out in _LEFT_OUT:
                 success = success_at(m, left_out)
-                points += success.points
-                self.left -= success.points
+                points += success.points // cheaper
+                self.left -= success.points // cheaper
                 if success.low >= 0.5 or success.high < 0.5:
                     break
             suffices = True if success.low >= 0.5 else False if success.high < 0.5 else None
@@ -63,10 +66,13 @@ class _Work:
         return attempt
 
 
-def quick_horizon(
-    problem: Problem, *, max_points: int = QUICK_POINTS, guess: int | None = None
-) -> EffectiveHorizon:
+def quick_horizon(problem: Problem, *, max_points: int = QUICK_POINTS, guess: int | None = None) -> EffectiveHorizon:
     """The effective horizon with at most about so many lattice points; `guess` is an m for k = 1 to begin near."""
+    with threads_if(int(problem.optimal.reached.sum()) >= _MANY_CHOICES):
+        return _over_k(problem, max_points, guess)
+
+
+def _over_k(problem: Problem, max_points: int, guess: int | None) -> EffectiveHorizon:
     work, num_actions = _Work(max_points), problem.mdp.num_actions
     searches: list[ExactHorizon] = []
     best: int | None = None  # the fewest episodes A^k m so far
@@ -87,8 +93,8 @@ def _search(problem: Problem, k: int, work: _Work, max_points: int, near: int) -
     reason = None
     try:
         work.check()
-        success_at = _success_at(problem, k, max_points)
-        search = LeastM(work.attempt(success_at), before=lambda *_: work.check())
+        success_at, cheaper = _success_at(problem, k, max_points)
+        search = LeastM(work.attempt(success_at, cheaper), before=lambda *_: work.check())
         sweep = problem.sweep(k)
         _take_steps(search, near, MAX_M if sweep is not None and sweep.solvable else MAX_HOPELESS_M, work)
     except _OutOfWorkError:
@@ -111,13 +117,14 @@ def _search(problem: Problem, k: int, work: _Work, max_points: int, near: int) -
     )
 
 
-def _success_at(problem: Problem, k: int, max_points: int) -> _SuccessAt:
+def _success_at(problem: Problem, k: int, max_points: int) -> tuple[_SuccessAt, int]:
+    """Success at an m, and how much cheaper its points are than those of goal MDPs."""
     is_small = problem.mdp.num_actions**k <= MAX_SEQUENCES_A_CHOICE
     if problem.is_goal_mdp and problem.gamma == 1.0 and is_small:
         goal = GoalChoices(problem, k)
-        return lambda m, left_out: goal.success(m, left_out, least=0.5)
+        return lambda m, left_out: goal.success(m, left_out, least=0.5), 1
     forward = ForwardChoices(problem, k, max_points=max_points // _LAYERS)
-    return lambda m, left_out: forward.success(m, left_out, least=0.5)
+    return lambda m, left_out: forward.success(m, left_out, least=0.5), _CHEAPER
 
 
 def _take_steps(search: LeastM[Success], near: int, max_m: int, work: _Work) -> None:

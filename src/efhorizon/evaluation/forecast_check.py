@@ -55,9 +55,7 @@ class Coverage:
     @staticmethod
     def of(tested: Sequence[Tested]) -> Coverage:
         solved = [each for each in tested if each.outcome.is_solved]
-        return Coverage(
-            len(tested), sum(t.is_covered for t in tested), len(solved), sum(t.is_covered for t in solved)
-        )
+        return Coverage(len(tested), sum(t.is_covered for t in tested), len(solved), sum(t.is_covered for t in solved))
 
     @property
     def share(self) -> float:
@@ -109,9 +107,7 @@ class ForecastCheck:
     level: float = LEVEL
 
 
-def forecast_checks(
-    data: StudyData, on_family: Callable[[str], None] = lambda _: None
-) -> tuple[ForecastCheck, ...]:
+def forecast_checks(data: StudyData, on_family: Callable[[str], None] = lambda _: None) -> tuple[ForecastCheck, ...]:
     """Both algorithms; `on_family` receives the name of each family as it is left out."""
     suites = {each.name: each.origin for each in data.summaries}
     bounds = {each.name: each.bounds for each in data.summaries}

@@ -35,7 +35,7 @@ class Base:
 
     @cached_property
     def distances(self) -> NDArray[np.int32]:
-        """Steps from each state [S] until a reward of the best kind is paid: positive if there is one, else the largest.
+        """Steps from each state [S] until a positive reward is paid; if there is none, the largest reward.
 
         States from which none can be reached count one step more than the farthest from which one can.
         """

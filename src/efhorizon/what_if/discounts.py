@@ -16,4 +16,6 @@ def changes(base: Base, *, gammas: Sequence[float] = GAMMAS) -> Iterator[Change]
 
 
 def _change(base: Base, gamma: float) -> Change:
-    return Change("discount", f"discount {gamma:g}", "nothing", lambda: Changed(base.mdp, gamma=gamma), {"gamma": gamma})
+    return Change(
+        "discount", f"discount {gamma:g}", "nothing", lambda: Changed(base.mdp, gamma=gamma), {"gamma": gamma}
+    )

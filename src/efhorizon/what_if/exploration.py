@@ -68,7 +68,7 @@ def _sticky(base: Base, chance: float) -> Change:
         table, last = with_last_action(mdp)
         return Changed(table, policy=sticky_policy(last, mdp.num_actions, chance))
 
-    title = f"explore: repeat the last action, {chance:.0%}"
+    title = f"explore: repeat actions, {chance:.0%}"
     return Change("exploration", title, "nothing", make, {"repeat_chance": chance})
 
 
@@ -83,7 +83,7 @@ def _like_optimal(base: Base) -> Change:
     """Half uniform, half as often as one optimal episode takes each action."""
     counts = np.bincount(base.optimal_episode[1], minlength=base.mdp.num_actions)
     chances = 0.5 / base.mdp.num_actions + 0.5 * counts / counts.sum()
-    return _fixed(base, chances, "explore: half with an optimal episode's actions", solved=True)
+    return _fixed(base, chances, "explore: half as optimal play does", solved=True)
 
 
 def _fixed(base: Base, chances: NDArray[np.float64], title: str, *, solved: bool) -> Change:

@@ -8,10 +8,9 @@ from typing import Any
 
 from efhorizon.bounds.analysis import writable
 from efhorizon.bounds.effective_horizon import EffectiveHorizon
-from efhorizon.bounds.mistake_horizon import mistake_horizon
 from efhorizon.bounds.quick_horizon import QUICK_POINTS, quick_horizon
 from efhorizon.forecast.features import problem_features
-from efhorizon.forecast.prediction import ALGORITHMS, Forecast, forecast
+from efhorizon.forecast.prediction import Forecast, forecasts
 from efhorizon.planning.problem import Problem
 
 
@@ -29,14 +28,17 @@ class Figures:
     m: int | None
     timesteps: int | None  # that the effective horizon promises GORP
     least_timesteps: int  # what is certain that the effective horizon asks for
-    theorem_timesteps: int | None  # by Theorem 5.4, tightened: to compare two tables if one has nothing better
     is_by_theorem: bool  # whether `timesteps` come from a theorem, not from GORP's success
     reason: str | None = None  # why there is no exact figure
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)  # by algorithm
 
     def as_json(self) -> dict[str, Any]:
-        content = {**asdict(self), "forecasts": {name: asdict(found) for name, found in self.forecasts.items()}}
-        for name in ("m", "timesteps", "least_timesteps", "theorem_timesteps"):
+        content = {
+            **asdict(replace(self, forecasts={})),
+            "forecast": {name: found.as_json() for name, found in self.forecasts.items()},
+        }
+        del content["forecasts"]
+        for name in ("m", "timesteps", "least_timesteps"):
             content[name] = writable(content[name])
         return content
 
@@ -51,7 +53,6 @@ def figures(
 ) -> Figures:
     """The figures of a problem, with at most about so many lattice points; `guess` is an m to begin near."""
     horizon = quick_horizon(problem, max_points=max_points, guess=guess)
-    theorem = mistake_horizon(problem).sample_complexity
     mdp = problem.mdp
     return Figures(
         num_states=mdp.num_states,
@@ -64,7 +65,6 @@ def figures(
         m=horizon.m,
         timesteps=None if horizon.sample_complexity is None else steps_each * horizon.sample_complexity,
         least_timesteps=steps_each * _least_timesteps(problem, horizon),
-        theorem_timesteps=None if theorem is None else steps_each * theorem,
         is_by_theorem=horizon.k is not None and (horizon.by_k[horizon.k - 1].method or "").startswith("Theorem"),
         reason=horizon.why_not_exact if horizon.kind != "exact" else None,
         forecasts=_forecasts(problem, horizon, steps_each, is_shaped),
@@ -80,20 +80,14 @@ def _least_timesteps(problem: Problem, horizon: EffectiveHorizon) -> int:
     return int(problem.mdp.horizon**2 * min(least, default=1))
 
 
-def _forecasts(
-    problem: Problem, horizon: EffectiveHorizon, steps_each: int, is_shaped: bool
-) -> dict[str, Forecast]:
+def _forecasts(problem: Problem, horizon: EffectiveHorizon, steps_each: int, is_shaped: bool) -> dict[str, Forecast]:
     """What PPO and DQN need, in steps of the original environment; nothing where there is nothing to learn."""
     known = problem_features(problem, horizon)
     if not known.has_something_to_learn:
         return {}
     if is_shaped:
         known = replace(known, is_shaped=True)
-    try:
-        found = {algorithm: forecast(known, algorithm) for algorithm in ALGORITHMS}
-    except NotImplementedError:
-        return {}
-    return {name: _in_steps(each, steps_each) for name, each in found.items()}
+    return {name: _in_steps(each, steps_each) for name, each in forecasts(known).items()}
 
 
 def _in_steps(given: Forecast, steps_each: int) -> Forecast:

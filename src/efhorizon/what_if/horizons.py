@@ -23,7 +23,7 @@ def changes(base: Base, *, horizons: Sequence[int] | None = None) -> Iterator[Ch
     if shortest < own // 2:
         yield _change(base, own // 2, "nothing")
     if shortest < own:
-        yield _change(base, shortest, "the solution", "the shortest with the best return")
+        yield _change(base, shortest, "the solution", "just enough")
     if is_closed(base.mdp):
         yield _change(base, 2 * own, "nothing")
 
@@ -42,6 +42,4 @@ def shortest_optimal(base: Base) -> int:
 
 def _change(base: Base, horizon: int, needs: Needs, why: str = "") -> Change:
     title = f"horizon {horizon}" + (f", {why}" if why else "")
-    return Change(
-        "horizon", title, needs, lambda: Changed(with_horizon(base.mdp, horizon)), {"horizon": horizon}
-    )
+    return Change("horizon", title, needs, lambda: Changed(with_horizon(base.mdp, horizon)), {"horizon": horizon})

@@ -54,7 +54,10 @@ def kept(original: Problem, changed: Problem, how: Changed) -> Kept:
         ends = edges.targets < 0
         low = edges.earned + np.where(ends, 0, np.append(least, 0)[edges.targets])
         high = edges.earned + np.where(ends, 0, np.append(largest, 0)[edges.targets])
-        least, largest = _reduced(np.minimum, low, edges.sources, count), _reduced(np.maximum, high, edges.sources, count)
+        least, largest = (
+            _reduced(np.minimum, low, edges.sources, count),
+            _reduced(np.maximum, high, edges.sources, count),
+        )
     best = original.optimal.values.numbers[0].item()
     low, high = (prefix[0] + least[0]).item(), (prefix[0] + largest[0]).item()
     # integers where rewards have a unit; else two sums that only rounding may tell apart count as equal
@@ -63,7 +66,12 @@ def kept(original: Problem, changed: Problem, how: Changed) -> Kept:
 
 
 def _step(
-    original: Problem, changed: Problem, units: NDArray[Any], nodes: NDArray[np.int64], actions: NDArray[Any], times: int
+    original: Problem,
+    changed: Problem,
+    units: NDArray[Any],
+    nodes: NDArray[np.int64],
+    actions: NDArray[Any],
+    times: int,
 ) -> tuple[_Edges, NDArray[np.int64]]:
     """Every optimal action from these nodes, and the nodes that they lead to."""
     sources, chosen = np.nonzero(changed.optimal.actions[nodes[0]])
@@ -72,16 +80,14 @@ def _step(
     earned, place = _after(original, units, nodes[1][sources], played)
     goes_on = (after >= 0) & (place >= 0)
     targets = np.full(len(sources), -1, np.int64)
-    following, targets[goes_on] = np.unique(
-        np.stack([after[goes_on], place[goes_on]]), axis=1, return_inverse=True
-    )
+    following, targets[goes_on] = np.unique(np.stack([after[goes_on], place[goes_on]]), axis=1, return_inverse=True)
     return _Edges(sources, targets, earned), following
 
 
 def _after(
     original: Problem, units: NDArray[Any], pairs: NDArray[np.int64], played: NDArray[np.int64]
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """What actions [N, steps] earn from these pairs [N] of the original, and where they lead; -1: the episode is over."""
+    """What actions [N, steps] earn from these pairs [N] of the original, and where they lead; -1: it is over."""
     line, codes = original.timeline, original.mdp.reward_codes
     earned, pairs = np.zeros(len(pairs), units.dtype), pairs.copy()
     for step in range(played.shape[1]):

@@ -19,7 +19,9 @@ from efhorizon.what_if.change import Change, Changed, Needs
 from efhorizon.what_if.suite_potentials import suite_potentials
 from efhorizon.what_if.user_function import UserFunction
 
-WEIGHTS = (0.1,)  # of a step of distance or a subgoal, as a share of the largest reward; the published one for distances
+WEIGHTS = (
+    0.1,
+)  # of a step of distance or a subgoal, as a share of the largest reward; the published one for distances
 _DECIMALS = 9
 _SAME = "the potential is 0 at the end, so GORP does exactly as before; PPO and DQN may still gain"
 
@@ -32,17 +34,17 @@ def changes(
         for weight in weights:
             scaled = _scaled(base, phi, weight)
             needs: Needs = "a function of the state"
-            yield _zero_at_end(base, scaled, f"potential {function.name} ×{weight:g}, 0 at the end", needs, weight)
-            yield _progress(base, scaled, f"reward for {function.name} ×{weight:g}", needs, weight)
+            yield _zero_at_end(base, scaled, f"potential {function.name} times {weight:g}, 0 at the end", needs, weight)
+            yield _progress(base, scaled, f"reward for {function.name} times {weight:g}", needs, weight)
     for suite_phi in suite_potentials(base.mdp):
-        title = f"reward for {suite_phi.title}"
+        title = f"the suite's shaping {suite_phi.shaping}"
         yield _progress(base, suite_phi.values, title, "a function of the state", suite_phi.weight)
     for weight in weights:
         near = _scaled(base, -base.distances.astype(np.float64), weight)
-        yield _zero_at_end(base, near, f"potential by distance ×{weight:g}, 0 at the end", "the graph", weight)
-        yield _progress(base, near, f"reward for less distance ×{weight:g}", "the graph", weight)
+        yield _zero_at_end(base, near, f"distance times {weight:g}, 0 at the end", "the graph", weight)
+        yield _progress(base, near, f"reward for less distance, {weight:g} a step", "the graph", weight)
         if base.subgoals:
-            title = f"reward for {len(base.subgoals)} subgoals ×{weight:g}"
+            title = f"reward for {len(base.subgoals)} subgoals, {weight:g} each"
             yield _progress(base, _scaled(base, subgoals_passed(base), weight), title, "the solution", weight)
 
 

@@ -18,18 +18,10 @@ from efhorizon.mdp import TabularMDP
 from efhorizon.suites import minigrid_shaping, registry
 from efhorizon.suites.entry import Entry
 
-_TITLES = {
-    "Distance": "less distance as the crow flies (the suite's)",
-    "OpenDoors": "open doors (the suite's)",
-    "Pickup": "objects picked up (the suite's)",
-    "OpenDoorsPickup": "open doors and pick-ups (the suite's)",
-}
-
 
 @dataclass(frozen=True)
 class SuitePotential:
     shaping: str
-    title: str
     values: NDArray[np.float64]  # [S], with the published weight
     weight: float = 1.0
 
@@ -43,7 +35,7 @@ def suite_potentials(mdp: TabularMDP) -> Iterator[SuitePotential]:
         if shaped.unshaped == entry.name and shaped.shaping is not None:
             values = _values(mdp, shaped)
             if values is not None and np.ptp(values) > 0:
-                yield SuitePotential(shaped.shaping, _TITLES.get(shaped.shaping, shaped.shaping), values)
+                yield SuitePotential(shaped.shaping, values)
 
 
 def _values(mdp: TabularMDP, shaped: Entry) -> NDArray[np.float64] | None:

@@ -32,14 +32,17 @@ class Trial:
 
     @property
     def factor(self) -> float | None:
-        """Timesteps after, divided by timesteps before; below 1 it helps. Both by the same method."""
-        if self.after is None:
+        """Timesteps after, divided by timesteps before; below 1 it helps.
+
+        None where one of them is unknown, or comes from a theorem and the other from GORP's success: these are powers
+        of ten apart on one and the same table.
+        """
+        if self.after is None or self.before.is_by_theorem != self.after.is_by_theorem:
             return None
-        pair = (self.before.timesteps, self.after.timesteps)
-        if self.before.is_by_theorem != self.after.is_by_theorem:
-            pair = (self.before.theorem_timesteps, self.after.theorem_timesteps)
-        before, after = pair
-        return None if before is None or after is None else math.exp(math.log(after) - math.log(before))
+        before, after = self.before.timesteps, self.after.timesteps
+        if before is None or after is None:
+            return None
+        return after / before if max(before, after) < 2**1000 else math.exp(math.log(after) - math.log(before))
 
     @property
     def is_certain(self) -> bool:
@@ -56,6 +59,8 @@ class Trial:
     def caveats(self) -> tuple[str, ...]:
         """Why it may help on paper only."""
         found = [f"needs {self.needs}"] if self.needs in _KNOWS_THE_WAY else []
+        if self.after is not None and self.after.is_by_theorem:
+            found.append("only a loose bound changes")
         if self.kept is not None and not self.kept.some:
             if self.kept.largest_return < self.before.optimal_return:
                 found.append(f"its best behaviour earns {self.kept.largest_return:g} of {self.before.optimal_return:g}")
@@ -77,6 +82,14 @@ class Trial:
         return "only on paper" if self.caveats else "helps"
 
     @property
+    def forecast_rises(self) -> bool:
+        """Whether PPO or DQN is forecast to need more timesteps than before."""
+        if self.after is None:
+            return False
+        before, after = self.before.forecasts, self.after.forecasts
+        return any(after[name].timesteps.median > before[name].timesteps.median for name in after if name in before)
+
+    @property
     def place(self) -> tuple[int, float, str]:
         """Best first."""
         return _ORDER.index(self.verdict), self.factor or math.inf, self.title
@@ -88,6 +101,7 @@ class Trial:
             "verdict": self.verdict,
             "factor": self.factor,
             "certain": self.is_certain,
+            "forecast_rises": self.forecast_rises,
             "needs": self.needs,
             "caveats": list(self.caveats),
             "parameters": dict(self.parameters),
@@ -110,9 +124,8 @@ class WhatIf:
 
     @property
     def best(self) -> Trial | None:
-        """What to try first: the best that can be had without knowing the way, if any helps."""
-        first = self.trials[0] if self.trials else None
-        return first if first is not None and first.verdict == "helps" else None
+        """What to try first: the best that can be had without knowing the way, unless a forecast speaks against it."""
+        return next((trial for trial in self.trials if trial.verdict == "helps" and not trial.forecast_rises), None)
 
     def __repr__(self) -> str:
         said = "nothing helps" if self.best is None else f"try first: {self.best.title}"

@@ -75,9 +75,7 @@ def what_if(
 def changes(base: Base, options: Options) -> Iterator[Change]:
     """Everything there is to try, in the order of `KINDS`."""
     makers: dict[Kind, Callable[[], Iterator[Change]]] = {
-        "potential": lambda: potentials.changes(
-            base, functions=options.potentials, **_given(weights=options.weights)
-        ),
+        "potential": lambda: potentials.changes(base, functions=options.potentials, **_given(weights=options.weights)),
         "horizon": lambda: horizons.changes(base, horizons=options.horizons),
         "repeat": lambda: repeats.changes(base, **_given(repeats=options.repeats)),
         "actions": lambda: actions.changes(base),

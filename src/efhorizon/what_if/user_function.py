@@ -97,7 +97,8 @@ class UserFunction:
             raise UserFunctionError(f"{self.name} asks for more than the state, and the table has no screens")
         if "observation" in parameters and observation_value(mdp, 0) is None:
             raise UserFunctionError(
-                f"{self.name} asks for the observation, and the table does not say what its screens mean; ask for screen"
+                f"{self.name} asks for the observation, but the table does not say what its screens mean; "
+                "ask for the screen instead"
             )
         return {name: _GIVEN[name] for name in parameters}
 
