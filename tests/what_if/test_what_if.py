@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -179,7 +179,7 @@ def test_a_sticky_policy_repeats_its_last_action(seed: int) -> None:
         assert [action for _, _, action in path] == [action for _, _, action in original.path(sequence)]
         chance = np.prod([policy[state, action] for _, state, action in path])
         taken = [action for _, _, action in path]
-        repeats = [0.875 if now == before else 0.125 for before, now in zip(taken, taken[1:], strict=False)]
+        repeats = [0.875 if now == before else 0.125 for before, now in pairwise(taken)]
         assert chance == pytest.approx(0.5 * np.prod(repeats))
 
 

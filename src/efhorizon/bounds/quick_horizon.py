@@ -128,7 +128,7 @@ def _success_at(problem: Problem, k: int, max_points: int) -> tuple[_SuccessAt, 
 
 
 def _take_steps(search: LeastM[Success], near: int, max_m: int, work: _Work) -> None:
-    """From about half the guess, fourfold m until one suffices, bisection, and every smaller m if there is work left."""
+    """Fourfold m from about half the guess until one suffices, bisection, and every smaller m if work is left."""
 
     def growth(failing: int) -> int:
         return max(1, near // 2, 4 * failing)

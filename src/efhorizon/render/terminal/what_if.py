@@ -49,8 +49,8 @@ def _answer(result: WhatIf) -> str:
     best, before = result.best, result.before
     if best is None or best.after is None:
         return (
-            "[bold]Nothing to try first[/bold]: no change helps GORP, PPO and DQN alike without knowing the solution or "
-            "changing what is optimal."
+            "[bold]Nothing to try first[/bold]: no change helps GORP, PPO and DQN alike without knowing the solution "
+            "or changing what is optimal."
         )
     after = best.after
     return (
