@@ -1,4 +1,7 @@
-"""An analysis's forecast, and how it is shown in notebooks. As in `table_methods`, what draws lies higher up and is imported when used."""
+"""What an analysis can do besides its numbers: its forecast, and how notebooks show it.
+
+As in `table_methods`, what forecasts and draws lies higher up and is imported when used.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,8 @@ def forecast_page(model: Model, checks: Sequence[ForecastCheck], titles: Mapping
     return (
         blocks(
             "# How good are the forecasts?",
-            "Written by `make forecast`, together with the model: the same rows give the same bytes. What a forecast is "
-            "and how it is made: [forecast.md](../forecast.md).",
+            "Written by `make forecast`, together with the model: the same rows give the same bytes. What a "
+            "forecast is and how it is made: [forecast.md](../forecast.md).",
             f"Model: `{model.version}`, from {model.content.num_runs:,} runs. What counts as solved: "
             f"{escaped(RULE_TITLES[RULE])}. Each family of MDPs (a game over its levels and horizons, a gridworld over "
             "its sizes and shapings) is left out in turn, a model is fitted on the others, and its forecasts are "
@@ -34,8 +34,8 @@ def forecast_page(model: Model, checks: Sequence[ForecastCheck], titles: Mapping
             "is, in timesteps; it is infinite where it promises nothing.",
             _factors(checks, titles),
             f"## Coverage of the {level} intervals",
-            "An MDP that was not solved contradicts its interval only if it had more timesteps than the interval's upper "
-            "end. Among MDPs that were solved the share is given as well.",
+            "An MDP that was not solved contradicts its interval only if it had more timesteps than the interval's "
+            "upper end. Among MDPs that were solved the share is given as well.",
             _coverage(checks),
             "## Solved within the budget",
             "The Brier score (smaller is better) and the AUROC (larger is better) of the chance to be solved. A bound "
@@ -59,9 +59,7 @@ def forecast_page(model: Model, checks: Sequence[ForecastCheck], titles: Mapping
 def _factors(checks: Sequence[ForecastCheck], titles: Mapping[str, str]) -> str:
     names = list(dict.fromkeys(name for check in checks for name in check.factors))
     names.sort(key=lambda name: (name != FORECAST, min(check.factors.get(name, math.inf) for check in checks)))
-    rows = [
-        [_title(name, titles), *(_factor(check.factors.get(name)) for check in checks)] for name in names
-    ]
+    rows = [[_title(name, titles), *(_factor(check.factors.get(name)) for check in checks)] for name in names]
     head = [f"{check.algorithm.upper()}, {check.coverage.num_solved} solved" for check in checks]
     return table(["predictor", *head], rows)
 

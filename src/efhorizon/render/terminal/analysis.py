@@ -79,7 +79,7 @@ def _answer(result: Analysis) -> Parts:
         words = forecasts.in_words(each)
         yield f"[bold]{words.verdict}[/bold]: {words.detail}."
     yield from (f"[dim]{literal(note)}[/dim]" for note in forecasts.notes(found))
-    yield f"[dim]Forecast by {forecasts.model_of(found)}, from runs on other MDPs; docs/forecast.md says how good it is.[/dim]"
+    yield f"[dim]Forecast by {forecasts.model_of(found)}, from PPO's and DQN's runs on other MDPs.[/dim]"
     yield ""
     yield from _theory(result)
 
