@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: api demo study test test-all test-pythons fuzz lint mutants same-behaviour install clean
+.PHONY: api demo forecast study test test-all test-pythons fuzz lint mutants same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -10,6 +10,10 @@ demo: install
 # The published tables and figures, byte for byte, from the committed rows.
 study: install
 	$(BIN)/efhorizon evaluate data/study --publish docs/study --resamples 10000
+
+# The model behind forecasts and the table that says how good it is, byte for byte, from the committed rows.
+forecast: install
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/support/forecast_model.py --write
 
 # The reference of all public names, from their docstrings.
 api: install

@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from efhorizon.envs.table_env import TableEnv
     from efhorizon.envs.table_vector_env import TableVectorEnv
     from efhorizon.io.tables import save
+<<<<<<< HEAD
     from efhorizon.library import Study, Training, build, gorp, load, report, study, train, what_if
+=======
+    from efhorizon.library import Study, Training, build, forecast, gorp, load, report, study, train
+>>>>>>> wt-forecast
     from efhorizon.mdp import TabularMDP
 
 register_environments()
@@ -44,6 +48,7 @@ _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "analyze": "efhorizon.bounds.analysis",
     "build": "efhorizon.build",  # folders that can be called: see callable_module.py
     "examples": "efhorizon.bounds.examples",
+    "forecast": "efhorizon.forecast",
     "gorp": "efhorizon.gorp",
     "load": "efhorizon.library",
     "report": "efhorizon.library",
@@ -89,6 +94,7 @@ __all__ = [
     "entries",
     "entry",
     "examples",
+    "forecast",
     "gorp",
     "load",
     "register_environments",

@@ -1,4 +1,7 @@
-"""How an analysis is shown in notebooks. As in `table_methods`, what draws lies higher up and is imported when used."""
+"""What an analysis can do besides its numbers: its forecast, and how notebooks show it.
+
+As in `table_methods`, what forecasts and draws lies higher up and is imported when used.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,11 @@ from typing import Any
 
 class AnalysisMethods:
     """The methods of an analysis that need more than its numbers."""
+
+    @property
+    def forecast(self) -> Any:
+        """For "ppo" and "dqn": the chance to be solved within some budgets, and the timesteps needed."""
+        return _module("forecast.prediction").forecasts(_module("forecast.features").features(self))
 
     def to_pandas(self) -> Any:
         """Every bound as a row of a pandas DataFrame; needs pandas: pip install 'efhorizon[pandas]'."""

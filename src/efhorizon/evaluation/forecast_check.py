@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,7 +25,7 @@ _CHANCES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # bins of the calibration
 
 
 @dataclass(frozen=True)
-class Tested:
+class LeftOut:
     """The forecast for an MDP whose family was left out, and what came out."""
 
     outcome: Outcome
@@ -53,7 +54,7 @@ class Coverage:
     num_solved_covered: int
 
     @staticmethod
-    def of(tested: Sequence[Tested]) -> Coverage:
+    def of(tested: Sequence[LeftOut]) -> Coverage:
         solved = [each for each in tested if each.outcome.is_solved]
         return Coverage(len(tested), sum(t.is_covered for t in tested), len(solved), sum(t.is_covered for t in solved))
 
@@ -97,7 +98,7 @@ class ForecastCheck:
     """One algorithm."""
 
     algorithm: Algorithm
-    tested: tuple[Tested, ...]
+    tested: tuple[LeftOut, ...]
     num_families: int
     factors: dict[str, float]  # log10 of the median factor, of the forecast and of each bound
     coverage: Coverage
@@ -123,7 +124,7 @@ def _tested(
     suites: Mapping[str, str],
     bounds: Mapping[str, Mapping[str, float]],
     on_family: Callable[[str], None],
-) -> Iterator[Tested]:
+) -> Iterator[LeftOut]:
     for family in sorted({row.family for row in rows}):
         on_family(family)
         fitted = algorithm_model([row for row in rows if row.family != family])
@@ -132,10 +133,10 @@ def _tested(
                 prediction = Prediction.of(row.features, fitted)
                 low, median, high = (prediction.quantile(q) for q in ((1 - LEVEL) / 2, 0.5, (1 + LEVEL) / 2))
                 chance = prediction.chance(row.budget)
-                yield Tested(row, suites[row.name], bounds[row.name], low, median, high, chance)
+                yield LeftOut(row, suites[row.name], bounds[row.name], low, median, high, chance)
 
 
-def _check(algorithm: Algorithm, tested: tuple[Tested, ...]) -> ForecastCheck:
+def _check(algorithm: Algorithm, tested: tuple[LeftOut, ...]) -> ForecastCheck:
     names = sorted({name for each in tested for name in each.bounds})
     by_suite = {
         suite: Coverage.of([each for each in tested if each.suite == suite])
@@ -153,14 +154,14 @@ def _check(algorithm: Algorithm, tested: tuple[Tested, ...]) -> ForecastCheck:
     )
 
 
-def _factor(tested: Sequence[Tested], name: str) -> float:
+def _factor(tested: Sequence[LeftOut], name: str) -> float:
     """log10 of the median over solved MDPs of the factor between a prediction and what was needed."""
     found = value(MEDIAN_RATIO, _sample(tested, name))
     return math.nan if found is None else found
 
 
-def _sample(tested: Sequence[Tested], name: str) -> Sample:
-    def prediction(each: Tested) -> float:
+def _sample(tested: Sequence[LeftOut], name: str) -> Sample:
+    def prediction(each: LeftOut) -> float:
         return math.log10(max(1.0, each.median)) if name == FORECAST else each.bounds.get(name, math.inf)
 
     return Sample(
@@ -170,7 +171,7 @@ def _sample(tested: Sequence[Tested], name: str) -> Sample:
     )
 
 
-def _at_budgets(tested: Sequence[Tested], names: Sequence[str]) -> Iterator[AtBudget]:
+def _at_budgets(tested: Sequence[LeftOut], names: Sequence[str]) -> Iterator[AtBudget]:
     for budget in sorted({each.outcome.budget for each in tested}, reverse=True):
         chosen = [each for each in tested if each.outcome.budget == budget]
         solved = np.array([each.outcome.is_solved for each in chosen])
@@ -192,8 +193,8 @@ def _at_budgets(tested: Sequence[Tested], names: Sequence[str]) -> Iterator[AtBu
         yield AtBudget(budget, len(chosen), int(solved.sum()), tuple(predictors))
 
 
-def _calibration(tested: Sequence[Tested]) -> Iterator[Bin]:
-    for low, high in zip(_CHANCES, _CHANCES[1:], strict=False):
+def _calibration(tested: Sequence[LeftOut]) -> Iterator[Bin]:
+    for low, high in pairwise(_CHANCES):
         chosen = [each for each in tested if low <= each.chance < high or each.chance == high == 1.0]
         if chosen:
             mean = sum(each.chance for each in chosen) / len(chosen)

@@ -51,9 +51,9 @@ USED = (
 
 # By these, and not by the bound or by rarity: a larger bound must never make an MDP look easier.
 COMPARED = (
-    Column("states", "states", 0, lambda features: math.log10(features.num_states)),
+    Column("states", "number of states", 0, lambda features: math.log10(features.num_states)),
     Column("horizon", "horizon", 0, lambda features: math.log10(features.horizon)),
-    Column("actions", "actions", 0, lambda features: math.log10(features.num_actions)),
+    Column("actions", "number of actions", 0, lambda features: math.log10(features.num_actions)),
     Column("image", "pictures", 0, _flag("is_image")),
     Column("goal", "goals", 0, _flag("is_goal")),
     Column("negative", "negative returns", 0, _flag("can_lose")),

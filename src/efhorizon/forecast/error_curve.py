@@ -60,7 +60,7 @@ def error_curve(errors: Floats, solved: Flags) -> ErrorCurve:
     at_risk = (errors[None, :] >= places[:, None]).sum(axis=1)
     trusted = max(1, int((at_risk >= LEAST_AT_RISK).sum()))
     places, chances = places[:trusted], chances[:trusted]
-    middle = float(places[min(np.searchsorted(chances, 0.5), len(places) - 1)])
+    middle = float(places[min(int(np.searchsorted(chances, 0.5)), len(places) - 1)])
     above = errors > middle
     tail = float((errors[above] - middle).sum() / max(1, (above & solved).sum()))
     levels = [*np.arange(STEP, chances[-1], STEP).tolist(), float(chances[-1])]

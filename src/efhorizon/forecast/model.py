@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -126,4 +127,4 @@ def _version(content: Content) -> str:
 
 
 def _rises(values: list[float]) -> bool:
-    return all(low < high for low, high in zip(values, values[1:], strict=False))
+    return all(low < high for low, high in pairwise(values))

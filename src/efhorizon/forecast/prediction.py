@@ -136,8 +136,8 @@ def _notes(features: Features, algorithm: Algorithm, fitted: AlgorithmModel, pre
         notes.append(f"The bound is beyond 1e{LARGEST_BOUND:.0f} timesteps, where nothing was ever solved.")
     if (features.optimal_chance or 0.0) > OFTEN_OPTIMAL:
         notes.append(
-            f"{features.optimal_chance:.0%} of random episodes are optimal already: by the paper's rule a run can count "
-            "as solved before anything is learnt."
+            f"{features.optimal_chance:.0%} of random episodes are optimal already: by the paper's rule a run can "
+            "count as solved before anything is learnt."
         )
     if prediction.quantile((1 + LEVEL) / 2) > fitted.budget:
         notes.append(
@@ -158,9 +158,10 @@ def _beyond(features: Features, algorithm: Algorithm, fitted: AlgorithmModel) ->
             if values[place]:
                 found.append(_UNSEEN[column.name].format(algorithm=algorithm.upper()))
         else:
-            found.append(
-                f"It has {10 ** values[place]:,.0f} {column.title}; those seen had {10**low:,.0f} to {10**high:,.0f}."
-                if column.name != "horizon"
-                else f"Its horizon is {features.horizon:,}; those seen were {10**low:,.0f} to {10**high:,.0f}."
-            )
+            seen_there = _rounded(low) if low == high else f"{_rounded(low)} to {_rounded(high)}"
+            found.append(f"Its {column.title}: {_rounded(values[place])}; those seen had {seen_there}.")
     return found
+
+
+def _rounded(log10: float) -> str:
+    return f"{float(f'{10**log10:.3g}'):,.0f}"

@@ -17,7 +17,7 @@ from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.io.png import encoded_png, write_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.optimal import return_range
-from efhorizon.render import numbers
+from efhorizon.render import forecasts, numbers
 from efhorizon.render.terminal.layout import printable
 from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import picture
@@ -87,6 +87,9 @@ def _table_facts(mdp: TabularMDP) -> Facts:
 def _complete_facts(analysis: Analysis) -> Facts:
     horizon = analysis.effective_horizon
     yield "analysis", analysis.id or "unnamed"
+    if analysis.optimal_return > analysis.worst_return:
+        for each in analysis.forecast.values():
+            yield f"forecast for {each.algorithm.upper()}", forecasts.in_words(each).detail
     value = "unknown" if horizon.value is None else f"{horizon.value:.2f} ({horizon.kind})"
     yield "effective horizon H", f"{value} of {analysis.horizon}"
     if horizon.k is not None and horizon.m is not None:

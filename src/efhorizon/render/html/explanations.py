@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.bounds.interval import Interval
+from efhorizon.evaluation.forecast_rows import record_features
 from efhorizon.evaluation.formulas import SIMPLE_HORIZON
+from efhorizon.forecast.prediction import forecasts
 from efhorizon.gorp.ties import Ties
+from efhorizon.render import forecasts as forecast_words
 from efhorizon.render import numbers
 from efhorizon.render.html.action_returns import ActionReturns, action_returns
 from efhorizon.render.tie_rules import RULES, horizon_and_m
-from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures, DecidingState, Figure, UnfinishedFigures
+from efhorizon.study.analysis_record import (
+    AnyAnalysis,
+    CompleteFigures,
+    DecidingState,
+    Figure,
+    UnfinishedFigures,
+    is_complete,
+)
 
 _NAMES_SHOWN = 3
 _LONGEST_REASON = 2_000  # characters: an analysis may come from anybody
@@ -39,6 +48,21 @@ def horizon_text(figures: _Figures) -> str:
     return numbers.decimal(horizon.value) if horizon.kind == "exact" else f"≤ {numbers.decimal(horizon.value)}"
 
 
+def will_it_learn(analysis: AnyAnalysis) -> list[str]:
+    """Whether PPO and DQN learn this, and how long it takes: the forecast, and what it does not know."""
+    if not is_complete(analysis):
+        return []
+    features = record_features(analysis)
+    if not features.has_something_to_learn:
+        return []
+    found = forecasts(features)
+    return [
+        *(str(forecast_words.in_words(each)) for each in found.values()),
+        *forecast_words.notes(found),
+        f"Forecast by {forecast_words.model_of(found)}, from the features of this MDP.",
+    ]
+
+
 def why_hard(analysis: AnyAnalysis) -> list[str]:
     """A few sentences."""
     figures = analysis.figures
@@ -59,12 +83,10 @@ def _verdict(figures: CompleteFigures) -> str:
     if horizon.value is None or needed is None:
         return f"The effective horizon is unknown: {figures.reasons.get('effective_horizon', 'no bound applies')}."
     sign = "is" if horizon.kind == "exact" else "is at most"
-    ease = "within" if needed <= PAPER_STEPS else "beyond"
     return (
         f"The effective horizon {sign} {figure(horizon.value)} of {figures.horizon}: GORP with "
         f"k = {horizon.k} and m = {numbers.steps(horizon.m)} finds an optimal policy in "
-        f"{numbers.steps(needed)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} that the paper gave "
-        "PPO and DQN."
+        f"{numbers.steps(needed)} timesteps."
     )
 
 

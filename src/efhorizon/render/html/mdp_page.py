@@ -20,7 +20,7 @@ from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, r
 from efhorizon.render.charts.ladder import Rung, ladder
 from efhorizon.render.html.action_returns import ActionReturns, action_returns
 from efhorizon.render.html.entries import MdpEntry
-from efhorizon.render.html.explanations import figure, horizon_text, ties, undecided, why_hard, witness
+from efhorizon.render.html.explanations import figure, horizon_text, ties, undecided, why_hard, will_it_learn, witness
 from efhorizon.render.html.mdp_practice import about_luck, commands, learning_curves, needed_by_runs, run_lines
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
@@ -100,6 +100,7 @@ def mdp_page(
         "shaped_from": shaped_from,
         "shaped_link": None if shaped_from is None else page_link(shaped_from).removeprefix("mdps/"),
         "facts": facts(entry, paper),
+        "forecast": [] if analysis is None else [worded(sentence) for sentence in will_it_learn(analysis)],
         "why": [] if analysis is None else [worded(sentence) for sentence in why_hard(analysis)],
         "play": worded("random play"),
         **page_changes(entry, entries or {}),

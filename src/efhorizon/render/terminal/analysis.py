@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.effective_horizon import HorizonAtK
 from efhorizon.bounds.interval import Interval
 from efhorizon.bounds.unfinished import AnytimeAnalysis
 from efhorizon.planning.sweeps import Witness
-from efhorizon.render import numbers
+from efhorizon.render import forecasts, numbers
 from efhorizon.render.numbers import significant, steps
 from efhorizon.render.terminal.layout import Parts, bar, literal, table, warned
 from efhorizon.render.tie_rules import RULES, horizon_and_m
@@ -48,7 +47,7 @@ def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState)
         f"{numbers.counted(result.num_actions, 'action')}, horizon {result.horizon}{discount}"
     )
     yield ""
-    yield from (f"  {line}" for line in _verdict(result))
+    yield from (f"  {line}" for line in _answer(result))
     yield ""
     yield (
         f"  returns      optimal {significant(result.optimal_return, 6)}, "
@@ -70,20 +69,30 @@ def _analysis(path: Path, result: Analysis, image: Path | None, seen: SeenState)
         )
 
 
-def _verdict(result: Analysis) -> Parts:
-    horizon, min_k = result.effective_horizon, result.solvability.min_k
+def _answer(result: Analysis) -> Parts:
+    """Will PPO or DQN learn this, and how long will it take? Then what theory says, which is about GORP."""
     if result.optimal_return == result.worst_return:
         yield "[bold]Nothing to learn[/bold]: every action sequence earns the same."
         return
+    found = result.forecast
+    for each in found.values():
+        words = forecasts.in_words(each)
+        yield f"[bold]{words.verdict}[/bold]: {words.detail}."
+    yield from (f"[dim]{literal(note)}[/dim]" for note in forecasts.notes(found))
+    yield f"[dim]Forecast by {forecasts.model_of(found)}, from PPO's and DQN's runs on other MDPs.[/dim]"
+    yield ""
+    yield from _theory(result)
+
+
+def _theory(result: Analysis) -> Parts:
+    horizon, min_k = result.effective_horizon, result.solvability.min_k
     if horizon.value is None or horizon.sample_complexity is None:
         yield f"[bold]Effective horizon unknown[/bold]: {literal(horizon.reason)}"
     else:
         sign = "=" if horizon.kind == "exact" else "at most"
-        ease = "within" if horizon.sample_complexity <= PAPER_STEPS else "beyond"
         yield (
-            f"[bold]Effective horizon {sign} {horizon.value:.2f}[/bold] of {result.horizon}: GORP finds an optimal "
-            f"policy in {steps(horizon.sample_complexity)} timesteps, {ease} the {numbers.short_steps(PAPER_STEPS)} "
-            "that the paper gave PPO and DQN."
+            f"[bold]Effective horizon {sign} {horizon.value:.2f}[/bold] of {result.horizon}: GORP, a very "
+            f"simple algorithm, finds an optimal policy in {steps(horizon.sample_complexity)} timesteps."
         )
     if not result.is_finished:
         yield f"{warned('Not finished')}: {literal(horizon.reason)}.{_what_is_ruled_out(result)}"
