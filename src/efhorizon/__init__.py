@@ -28,11 +28,7 @@ if TYPE_CHECKING:
     from efhorizon.envs.table_env import TableEnv
     from efhorizon.envs.table_vector_env import TableVectorEnv
     from efhorizon.io.tables import save
-<<<<<<< HEAD
-    from efhorizon.library import Study, Training, build, gorp, load, report, study, train, what_if
-=======
-    from efhorizon.library import Study, Training, build, forecast, gorp, load, report, study, train
->>>>>>> wt-forecast
+    from efhorizon.library import Study, Training, build, forecast, gorp, load, report, study, train, what_if
     from efhorizon.mdp import TabularMDP
 
 register_environments()

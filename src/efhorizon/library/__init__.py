@@ -1,16 +1,9 @@
 """The functions behind `import efhorizon as ef`: thin, over what the commands use too. See docs/library.md."""
 
 from efhorizon.library.building import build, load
-<<<<<<< HEAD
 from efhorizon.library.changing import what_if
-from efhorizon.library.running import Training, gorp, train
-from efhorizon.library.studying import Study, report, study
-
-__all__ = ["Study", "Training", "build", "gorp", "load", "report", "study", "train", "what_if"]
-=======
 from efhorizon.library.forecasting import forecast
 from efhorizon.library.running import Training, gorp, train
 from efhorizon.library.studying import Study, report, study
 
-__all__ = ["Study", "Training", "build", "forecast", "gorp", "load", "report", "study", "train"]
->>>>>>> wt-forecast
+__all__ = ["Study", "Training", "build", "forecast", "gorp", "load", "report", "study", "train", "what_if"]
