@@ -8,7 +8,7 @@ PPO and DQN by the paper's protocol on the table as it is and as it would be cha
 optimal policy of the changed table is optimal in the original: then "solved" means the same on both.
 
 Every run is a row in OUT/results as soon as it ends, and every comparison a line of OUT/suggestions.jsonl: the same
-command goes on where it stopped. `--plan` only says what would be trained, `--report` only prints the table of what was.
+command goes on where it stopped. `--plan` only says what would be trained, `--report` prints the table of what was.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def read(rows: Path) -> list[Comparison]:
 def report(rows: Sequence[Comparison]) -> str:
     """How often the direction was right, how far off the size was, and the correlation beside the paper's Table 3a."""
     lines = [
-        "| algorithm | predicted by | suggestions | MDPs | direction right | median factor off | correlation | paper, 3a |",
+        "| algorithm | predicted by | suggestions | MDPs | direction right | median factor off | correlation | 3a |",
         "|---|---|---|---|---|---|---|---|",
     ]
     for algorithm in sorted({row.algorithm for row in rows}):

@@ -59,7 +59,8 @@ def test_the_snapshots_of_the_page(tmp_path: Path) -> None:
     exec(example, space)
     exec("class Saved(KeyGrid):\n" + textwrap.indent(methods, "    "), space)
 
-    from efhorizon.suites.gymnasium import GYMNASIUM, SnapshotSimulator, gymnasium_simulator
+    from efhorizon.suites.gymnasium import GYMNASIUM
+    from efhorizon.suites.gymnasium_simulator import SnapshotSimulator, gymnasium_simulator
 
     simulator = gymnasium_simulator("Saved", thing=space["Saved"])
     assert isinstance(simulator, SnapshotSimulator)

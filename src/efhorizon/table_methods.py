@@ -79,7 +79,7 @@ class TableMethods:
         """A table where each action is taken so many times in a row, its rewards added up: horizon ceil(T / times).
 
         If the horizon is no multiple of `times`, the last action is repeated less often. States that can be met both
-        then and before are told apart by time, as in `with_potential`.
+        then and before become one state for each time, as in `with_potential`.
         """
         table: Self = _module("transform.action_repeat").with_action_repeat(self, times)
         return table
@@ -91,10 +91,11 @@ class TableMethods:
         """
         return _module("render.frames").transitions_frame(self)
 
-    def picture(self, state: int = 0) -> Any:
-        """The picture of a state, where the table has screens: notebooks show it, `pixels` is the array [H, W, 3 or 1],
-        and `save(path)` writes a PNG file."""
-        return _module("render.notebook").state_picture(self, state)
+    def picture(self, state: int = 0, *, env: Any = None, wrappers: Sequence[Any] = ()) -> Any:
+        """The picture of a state: notebooks show it, `pixels` is the array [H, W, 3 or 1], and `save(path)` writes a
+        PNG file. Tables with more than 2,000 states keep no pictures of an environment of yours: give it as `env`, with
+        its `wrappers`, as to `ef.build`, and it draws the state."""
+        return _module("render.notebook").state_picture(self, state, env, wrappers)
 
     def plot(self, axes: Any = None) -> Any:
         """States that can be met at each time, with the best value and that of random play; returns the figure.

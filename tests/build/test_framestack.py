@@ -49,6 +49,7 @@ def test_freeway_is_the_published_table(freeway: TabularMDP) -> None:
 
 @pytest.mark.skipif(not REFERENCE.exists(), reason="needs the reference data")
 def test_the_reference_from_its_own_base() -> None:
+    pytest.importorskip("cv2")  # which shrinks the screens
     published = load(REFERENCE / "consolidated_framestack.npz")
     stacked = framestacked(load(REFERENCE / "consolidated.npz"))
     assert (stacked.num_states, stacked.num_screens) == (619, 263)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +91,70 @@ def test_an_interruption_says_which_k_are_kept_and_they_are(
         after = interrupt(patch, -1)
         analyzed(capsys, "--max-minutes", "5")
     assert before + after == [*range(1, 8), *range(1, 5), *range(1, 4)], "no m was tried twice"
+
+
+# The command as it is, but for a note of each m before it is tried, and an m at which it waits to be killed.
+ANALYZE = """
+import sys, time
+from efhorizon.commands import main
+from efhorizon.gorp.exact_success import ExactSuccess
+
+original, tried = ExactSuccess.compared_with_half, 0
+
+def compared(self, m, **options):
+    global tried
+    print(m, file=sys.stderr, flush=True)
+    while tried == int(sys.argv[1]):
+        time.sleep(1)
+    tried += 1
+    return original(self, m, **options)
+
+ExactSuccess.compared_with_half = compared
+sys.exit(main(["analyze", "mine", "--max-minutes", "5", "--json"]))
+"""
+
+
+def started(here: Path, waits_at: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", ANALYZE, str(waits_at)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=here)
+
+
+def killed_at(here: Path, waits_at: int) -> list[int]:
+    """The m that a call tries which is killed in the middle of one."""
+    process = started(here, waits_at)
+    assert process.stderr is not None
+    tried: list[int] = []
+    while len(tried) <= waits_at:
+        line = process.stderr.readline()
+        assert line, "it ended before it was killed"
+        tried += numbers([line])
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    return tried
+
+
+def numbers(lines: Iterable[str]) -> list[int]:
+    """The m among the lines of progress."""
+    return [int(line) for line in lines if line.strip().isdigit()]
+
+
+def test_killed_it_goes_on_and_no_finished_k_is_computed_again(here: Path) -> None:
+    """`kill -9` leaves no moment to write anything: a finished k must be on disk before."""
+    first = killed_at(here, 9)
+    assert first == [*range(1, 8), 1, 2, 3], "k = 1 finished, k = 2 not"
+    second = killed_at(here, 5)
+    assert second == [*range(1, 5), 1, 2], "k = 1 is known; k = 2 finished, k = 3 not"
+    output, progress = started(here, -1).communicate()
+    assert numbers(progress.splitlines()) == [1, 2, 3], "only k = 3 is left"
+    whole = subprocess.run(
+        [sys.executable, "-m", "efhorizon", "analyze", "mine", "--fresh", "--json"],
+        capture_output=True,
+        text=True,
+        cwd=here,
+        check=True,
+    )
+    assert json.loads(output) == json.loads(whole.stdout)
 
 
 def test_interrupted_in_the_second_table_it_says_what_is_kept_of_both(

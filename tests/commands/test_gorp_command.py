@@ -144,6 +144,23 @@ def test_live(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert "--max-steps ended it" in capsys.readouterr().out
 
 
+def test_live_with_arguments_and_wrappers(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "costs.py").write_text(
+        "import gymnasium\n\n\nclass Cost(gymnasium.RewardWrapper):\n"
+        "    def reward(self, reward):\n        return reward - 0.5\n"
+    )
+    plain = ("FrozenLake-v1", "--live", "--env-arg", "is_slippery=False", "--m", 1, "--horizon", 6)
+    costly = (*plain, "--wrapper", "costs.py:Cost")
+    found, checkpoints = run_json(capsys, *plain), ("--checkpoints", "saved")
+    assert found["id"] == "FrozenLake-v1-is_slippery=False"
+    assert found["num_actions"] == 4
+    paid = [run_json(capsys, *given, *checkpoints) for given in (plain, costly)]  # two environments, two checkpoints
+    assert paid[0] == found
+    assert paid[1]["returns"] == [-0.5 * paid[1]["lengths"][0]]  # nothing was reached within 6 steps
+    assert "--env-arg goes with --live" in failed(capsys, "sparse", "--env-arg", "size=3", code=2)
+    assert "--wrapper goes with --live" in failed(capsys, "sparse", "--wrapper", "costs.py:Cost", code=2)
+
+
 def test_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--k: must be at least 1, such as 5; got 0" in failed(capsys, "sparse", "--k", 0, code=2)
     assert "k must be at most the horizon 4, got 5" in failed(capsys, "sparse", "--k", 5)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import efhorizon.build.drawn_states as drawn_states
 from efhorizon.build.target import gymnasium_target, table_spec, target_of
 from efhorizon.commands import main
 from efhorizon.commands._environments import env_argument, seeds
@@ -78,7 +79,7 @@ def test_names_of_tables() -> None:
         ("build Taxi-v4 --wrapper Nope", 1, "module:Wrapper"),
         ("build CliffWalking-v1", 1, "give one with --horizon"),
         ("build FrozenLake-v1", 1, "add --fixed-noise"),
-        ("gorp FrozenLake-v1 --live --m 1", 1, "GORP needs a deterministic environment, so build a table"),
+        ("gorp FrozenLake-v1 --live --m 1", 1, "GORP needs a deterministic environment, so turn the chance off"),
     ],
 )
 def test_what_is_refused(
@@ -119,6 +120,24 @@ def test_a_file_cannot_choose_what_is_imported(arguments: dict[str, Any]) -> Non
 def test_a_file_with_other_arguments_is_refused(extra: dict[str, Any]) -> None:
     with pytest.raises(EfhorizonError, match="does not say how its environment is made"):
         table_spec(table(env_id="Taxi-v4", arguments={}, **extra))
+
+
+def test_the_named_environment_draws_states_of_a_large_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(drawn_states, "MOST_STATES", 1)
+    name, env = "own_environments_KeyGrid-v0-T6", "own_environments:KeyGrid-v0"
+    assert main(["build", env, "--workers", "1"]) == 0
+    assert main(["analyze", name, "--image", "state.png"]) == 1  # the analysis is printed all the same
+    shown = capsys.readouterr()
+    assert "Effective horizon" in shown.out
+    assert f"type that yourself: --env {env}" in shown.err
+    for command in ("analyze", "show"):
+        assert main([command, name, "--image", f"{command}.png", "--env", env]) == 0
+        assert (tmp_path / f"{command}.png").stat().st_size > 0
+        assert main([command, name, "--env", env]) == 2
+        assert "--env goes with --image" in capsys.readouterr().err
 
 
 LUNAR = """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ def test_chance_and_quantile_are_inverse_and_rise() -> None:
     curve = error_curve(errors, rng.random(120) < 0.7)
     chances = np.linspace(0.01, 0.99, 99)
     quantiles = [curve.quantile(chance) for chance in chances]
-    assert all(low < high for low, high in pairwise(quantiles))
+    assert all(low < high for low, high in itertools.pairwise(quantiles))
     np.testing.assert_allclose([curve.chance(error) for error in quantiles], chances, atol=1e-9)
     assert curve.chance(-100) == 0.0
     assert curve.chance(100) == pytest.approx(1.0)

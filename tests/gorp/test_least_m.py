@@ -88,6 +88,16 @@ def test_what_was_passed_over_is_verified() -> None:
     assert search.found.evidence == "at 5"
 
 
+def test_a_smaller_m_found_by_verification_is_a_state_that_can_be_noted() -> None:
+    search = LeastM(Log(lambda m: m == 3 or m >= 9))
+    search.grow(lambda m: max(1, 2 * m), 100)  # 1, 2, 4, 8 fail, 16 suffices
+    search.narrow(lambda failing, m: m - failing <= 1)
+    assert (search.m, search.failing) == (9, 8)
+    search.verify(None)
+    assert (search.m, search.failing, search.num_failing) == (3, 2, 2)
+    assert search.is_least
+
+
 def test_verification_needs_points_and_decisions() -> None:
     search = LeastM(Log(lambda m: m >= 30), m=None)
     search.grow(lambda m: max(1, 2 * m), 1000)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from efhorizon import SimulatorError
+from efhorizon.suites.environment_chance import stochastic_pair
 from efhorizon.suites.environment_source import environment_source, time_limit
-from efhorizon.suites.gymnasium import GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator
+from efhorizon.suites.gymnasium_simulator import GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator
 
 DETERMINISTIC: list[tuple[str, dict[str, Any]]] = [
     ("FrozenLake-v1", {"is_slippery": False}),
@@ -55,12 +56,12 @@ def test_two_ways_to_one_state_have_one_identity() -> None:
 
 @pytest.mark.parametrize(("env_id", "arguments"), DETERMINISTIC)
 def test_the_probe_lets_deterministic_environments_pass(env_id: str, arguments: dict[str, Any]) -> None:
-    assert GymnasiumSimulator(env_id, arguments).stochastic_pair(40, np.random.default_rng(0)) is None
+    assert stochastic_pair(GymnasiumSimulator(env_id, arguments), 40, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize("env_id", ["FrozenLake-v1", "Blackjack-v1"])
 def test_the_probe_names_a_state_and_action(env_id: str) -> None:
-    found = GymnasiumSimulator(env_id).stochastic_pair(40, np.random.default_rng(0))
+    found = stochastic_pair(GymnasiumSimulator(env_id), 40, np.random.default_rng(0))
     assert found is not None
     assert found.startswith("stochastic: after actions [")
     assert ", action " in found

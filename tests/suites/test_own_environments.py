@@ -10,6 +10,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from own_environments import KeyGrid
 
 import efhorizon.build.drawn_states as drawn_states
 from efhorizon import InvalidTableError, SimulatorError, TabularMDP
@@ -19,7 +20,7 @@ from efhorizon.io.tables import load
 from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import observation_text, observation_value, picture, text_drawing
 from efhorizon.suites.environment_names import action_names_of
-from efhorizon.suites.gymnasium import gymnasium_simulator
+from efhorizon.suites.gymnasium_simulator import gymnasium_simulator
 from efhorizon.suites.rendering import plain_text
 
 
@@ -112,13 +113,25 @@ def test_text_images_and_nothing(tmp_path: Path) -> None:
         picture(unseen, 0)
 
 
-def test_large_tables_are_drawn_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only where the file names a registered environment: a module of the file's choice is not imported."""
+def test_large_tables_of_own_modules_are_drawn_if_the_user_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A module of the file's choice is not imported."""
+    kept = built("KeyGrid", tmp_path / "kept")
     monkeypatch.setattr(drawn_states, "MOST_STATES", 1)
     own = built("KeyGrid", tmp_path)
     assert own.pictures is None
-    with pytest.raises(InvalidTableError, match="the table has more than 1 states"):
+    with pytest.raises(InvalidTableError, match=r"the table has more than 1 states; .* type that yourself: --env own_"):
         picture(own, 0)
+    drawn = own.picture(0, env="own_environments:KeyGrid-v0").pixels
+    assert np.array_equal(drawn, picture(kept, 0))
+    with pytest.raises(InvalidTableError, match="has changed since the table was built"):
+        own.picture(0, env=lambda: KeyGrid(size=3))
+
+
+def test_large_tables_are_drawn_on_demand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the file names a registered environment."""
+    monkeypatch.setattr(drawn_states, "MOST_STATES", 1)
     target = gymnasium_target("FrozenLake-v1", {"is_slippery": False}, 4)
     lake = build(target, Options(out=tmp_path, num_workers=1, verify_episodes=0)).mdp
     assert lake is not None

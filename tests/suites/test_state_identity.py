@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 from efhorizon import SimulatorError
-from efhorizon.suites.gymnasium import GYMNASIUM, GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator
+from efhorizon.suites.environment_chance import chance_notices
+from efhorizon.suites.gymnasium import GYMNASIUM
+from efhorizon.suites.gymnasium_simulator import GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator
 from efhorizon.suites.simulator import StochasticError
 from efhorizon.suites.state_identity import Identities, value_bytes
 
@@ -177,7 +179,7 @@ def test_states_that_cannot_be_read_are_told_apart_by_their_actions() -> None:
     simulator.step(1)
     simulator.set_state(state)
     assert simulator.step(1) == (0.0, False)
-    assert "cannot be compared (the attribute 'engine'" in next(simulator.notices(np.random.default_rng(0)))
+    assert "cannot be compared (the attribute 'engine'" in next(chance_notices(simulator, np.random.default_rng(0)))
 
 
 class Saving(Sealed):

@@ -2,7 +2,7 @@
 
 Later, a table may be all that is left of an environment of one's own, and a file may not say which code to import. So
 pictures are kept beside the observations, of tables with at most 2,000 states; those of larger tables are drawn when
-they are asked for, where the environment is registered with Gymnasium (suites/drawing.py).
+they are asked for, where the environment is registered with Gymnasium or the user names it (suites/drawing.py).
 """
 
 from __future__ import annotations

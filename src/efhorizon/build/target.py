@@ -21,7 +21,7 @@ from efhorizon.suites.environment_source import (
     is_environment_name,
     time_limit,
 )
-from efhorizon.suites.gymnasium import SEED
+from efhorizon.suites.gymnasium_simulator import SEED
 from efhorizon.suites.plain_values import from_json
 from efhorizon.suites.simulator import SimulatorError
 from efhorizon.suites.specification import SimulatorSpec, gymnasium_spec, spec_of
@@ -76,7 +76,7 @@ def gymnasium_target(
     _check_horizon(horizon)
     if seed < 0:
         raise SimulatorError(f"the seed must not be negative, got {seed}")
-    name = _table_name(source, seed, fixed_noise)
+    name = table_name(source, seed, fixed_noise)
     spec = gymnasium_spec(source, seed=seed, fixed_noise=fixed_noise)
     metadata: dict[str, Any] = {"suite": spec.suite, "game": source.name, "frameskip": 1, "reward_factor": 1.0}
     if seed != SEED:
@@ -93,7 +93,7 @@ def target_of(name: str, horizon: int | None = None) -> Target:
     return catalogue_target(name, horizon)
 
 
-def _table_name(source: EnvironmentSource, seed: int, fixed_noise: bool) -> str:
+def table_name(source: EnvironmentSource, seed: int = SEED, fixed_noise: bool = False) -> str:
     """The name of an environment's tables, without the horizon."""
     place, colon, wanted = source.name.partition(":")
     parts = [place.removesuffix(".py") + colon + wanted]
@@ -145,7 +145,10 @@ def _named_spec(mdp: TabularMDP, name: str | None) -> SimulatorSpec:
 
 
 def given_spec(
-    mdp: TabularMDP, env: str, arguments: Mapping[str, Any] | None = None, wrappers: Sequence[str] = ()
+    mdp: TabularMDP,
+    env: Environment,
+    arguments: Mapping[str, Any] | None = None,
+    wrappers: Sequence[str | Callable[..., Any]] = (),
 ) -> SimulatorSpec:
     """The environment of a table, named by the user: its code is imported only because they did.
 

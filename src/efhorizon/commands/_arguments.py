@@ -48,10 +48,6 @@ def add_tables_folder(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_image(parser: argparse.ArgumentParser, of: str) -> None:
-    parser.add_argument("--image", type=Path, metavar="FILE.png", help=f"save a picture of {of} there")
-
-
 def add_horizon(parser: argparse.ArgumentParser, default: str = "that of the table") -> None:
     parser.add_argument(
         "--horizon",

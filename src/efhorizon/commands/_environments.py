@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import ast
 import json
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from efhorizon.commands import _types
+from efhorizon.commands._exit import UsageError
+
+if TYPE_CHECKING:
+    from efhorizon.mdp import TabularMDP
+    from efhorizon.suites.specification import SimulatorSpec
 
 _MAX_SEED = 2**31 - 1
 
@@ -15,13 +21,18 @@ _MAX_SEED = 2**31 - 1
 def add_environment(parser: argparse.ArgumentParser, text: str) -> None:
     """The options that name an environment outside the catalogue."""
     parser.add_argument("--env", metavar="ENV", help=text)
+    add_environment_arguments(parser)
+
+
+def add_environment_arguments(parser: argparse.ArgumentParser, when: str = "") -> None:
+    """How an environment is made that another option names."""
     parser.add_argument(
         "--env-arg",
         metavar="KEY=VALUE",
         action="append",
         default=[],
         type=env_argument,
-        help="an argument of the environment, in Python or JSON: is_slippery=False, size=8, goal=[3,4] (may be "
+        help=f"{when}an argument of the environment, in Python or JSON: is_slippery=False, size=8, goal=[3,4] (may be "
         "repeated)",
     )
     parser.add_argument(
@@ -29,8 +40,34 @@ def add_environment(parser: argparse.ArgumentParser, text: str) -> None:
         metavar="WRAPPER",
         action="append",
         default=[],
-        help="module:Wrapper or file.py:Wrapper, applied to the environment (may be repeated: in this order)",
+        help=f"{when}module:Wrapper or file.py:Wrapper, applied to the environment (may be repeated: in this order)",
     )
+
+
+def add_image(parser: argparse.ArgumentParser, of: str) -> None:
+    """A picture to be saved, and the environment that draws it where the table has no pictures."""
+    parser.add_argument("--image", type=Path, metavar="FILE.png", help=f"save a picture of {of} there")
+    add_environment(
+        parser, "with --image: your environment, to draw states of a table that keeps no pictures (over 2,000 states)"
+    )
+
+
+def drawing_environment(options: argparse.Namespace, mdp: TabularMDP) -> SimulatorSpec | None:
+    """The environment that is to draw a picture, if the user names one."""
+    if options.env is not None and options.image is None:
+        raise UsageError("--env goes with --image: it draws states of which the table keeps no pictures")
+    return given_environment(options, mdp)
+
+
+def given_environment(options: argparse.Namespace, mdp: TabularMDP) -> SimulatorSpec | None:
+    """The environment of a table as the user names it, if they do."""
+    from efhorizon.build.target import given_spec
+
+    if options.env is None:
+        if options.env_arg or options.wrapper:
+            raise UsageError("--env-arg and --wrapper go with --env")
+        return None
+    return given_spec(mdp, options.env, dict(options.env_arg), options.wrapper)
 
 
 def env_argument(text: str) -> tuple[str, Any]:

@@ -157,7 +157,9 @@ def run_live(options: argparse.Namespace) -> int:
 
 
 def _live_run(options: argparse.Namespace, seed: int) -> LiveRun:
-    environment = live_environment(options.table, horizon=options.horizon)
+    environment = live_environment(
+        options.table, horizon=options.horizon, arguments=dict(options.env_arg), wrappers=options.wrapper
+    )
     with _terminal.waiting(f"{environment.id}: starting") as update:
 
         def on_progress(run: LiveRun) -> None:

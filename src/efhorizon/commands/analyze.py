@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from efhorizon.commands import _analysis, _arguments, _exit, _types
+from efhorizon.commands import _analysis, _arguments, _environments, _exit, _types
 from efhorizon.commands._exit import UsageError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"(default: {_analysis.DEFAULT_SECONDS:g}s)",
     )
     parser.add_argument("--fresh", action="store_true", help="compute everything again, whatever earlier calls found")
-    _arguments.add_image(parser, "the deciding state")
+    _environments.add_image(parser, "the deciding state")
     _arguments.add_results_folder(parser, "the analysis")
     _arguments.add_json(parser)
 
@@ -86,6 +86,7 @@ def run(options: argparse.Namespace) -> int:
     for given in options.table:
         path = table_path(given, options.tables)
         mdp = opened_table(path, horizon=options.horizon)
+        drawing = _environments.drawing_environment(options, mdp)
         with _analysis.course(path, options) as course:
             result = analyze(
                 mdp,
@@ -99,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         results.append((path, result))
         deciding = result.deciding if isinstance(result, Analysis) else None
         seen.append(SeenState.of(mdp, None if deciding is None else deciding.state))
-        saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image)
+        saved = _pictures.saved(mdp, None if deciding is None else deciding.state, options.image, drawing)
         refused = keep_analysis(options.results, mdp, result, max_k=options.max_k, is_uniform=policy is None)
         notes.append(refused or f"kept in {options.results} (for a web page: efhorizon report {options.results})")
     if options.json:

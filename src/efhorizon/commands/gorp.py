@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from efhorizon.commands import _arguments, _exit, _types
+from efhorizon.commands import _arguments, _environments, _exit, _types
 from efhorizon.commands._exit import UsageError
 
 HELP = "run GORP, or find the fewest episodes with which it succeeds"
@@ -17,11 +17,13 @@ optimal policy, and prints the sample complexity.
 
 With --live it plays in the environment itself, which needs no table. TABLE is
 then a name from `efhorizon list`, an Atari game such as freeway or
-freeway_1000_fs4 (default: horizon 27,000, frameskip 4), or a Gymnasium id.
+freeway_1000_fs4 (default: horizon 27,000, frameskip 4), or an environment as
+`efhorizon build` takes it: a Gymnasium id, module:Id or file.py:Class.
 """
 EXAMPLE = """\
 efhorizon gorp freeway_10_fs30 --k 1
-  efhorizon gorp freeway --live --m 10 --max-steps 1e6 --checkpoints saved"""
+  efhorizon gorp freeway --live --m 10 --max-steps 1e6 --checkpoints saved
+  efhorizon gorp FrozenLake-v1 --live --env-arg is_slippery=False --m 20"""
 
 _MAX_M = 10**9
 
@@ -65,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-steps", type=_types.count(), metavar="N", help="with --live: stop a run after this many steps"
     )
+    _environments.add_environment_arguments(parser, "with --live: ")
     _arguments.add_json(parser)
 
 
@@ -78,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _gorp
 
     if not options.live:
-        for name in ("checkpoints", "max_steps"):
-            if getattr(options, name) is not None:
+        for name in ("checkpoints", "max_steps", "env_arg", "wrapper"):
+            if getattr(options, name) not in (None, []):
                 raise UsageError(f"--{name.replace('_', '-')} goes with --live")
         return _gorp.run_on_table(options)
     if options.exploration_policy is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from efhorizon.commands import _arguments, _exit
+from efhorizon.commands import _arguments, _environments, _exit
 
 HELP = "describe a table: its size, rewards, returns and layers"
 DESCRIPTION = """\
@@ -17,7 +17,7 @@ EXAMPLE = "efhorizon show freeway_10_fs30 --image start.png"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_table(parser)
-    _arguments.add_image(parser, "the start screen")
+    _environments.add_image(parser, "the start screen")
     _arguments.add_json(parser)
 
 
@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
 
     path = table_path(options.table, options.tables)
     mdp = load(path)
-    saved = _pictures.saved(mdp, 0, options.image)
+    saved = _pictures.saved(mdp, 0, options.image, _environments.drawing_environment(options, mdp))
     content = description(mdp, path, saved.image)
     if options.json:
         _terminal.print_json(content.as_json())

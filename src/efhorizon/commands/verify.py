@@ -88,12 +88,8 @@ def run(options: argparse.Namespace) -> int:
 
 def _spec(options: argparse.Namespace, mdp: TabularMDP) -> SimulatorSpec:
     """The environment to compare with: as the user names it, or as the file does where that imports nothing."""
-    from efhorizon.build.target import given_spec, table_spec
+    from efhorizon.build.target import table_spec
 
-    if options.env is None:
-        if options.env_arg or options.wrapper:
-            raise UsageError("--env-arg and --wrapper go with --env")
-        return table_spec(mdp, options.id)
-    if options.id is not None:
+    if options.env is not None and options.id is not None:
         raise UsageError("give either --id NAME or --env ENV")
-    return given_spec(mdp, options.env, dict(options.env_arg), options.wrapper)
+    return _environments.given_environment(options, mdp) or table_spec(mdp, options.id)

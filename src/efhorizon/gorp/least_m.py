@@ -154,6 +154,7 @@ class LeastM(Generic[_Evidence]):
                 return
             if tried.suffices:
                 self.m, self.found = smaller, tried
+                self.failing = self.num_failing  # larger ones may fail, but only those below m count
                 return
             self.num_failing = smaller
 

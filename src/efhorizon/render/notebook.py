@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.unfinished import AnytimeAnalysis
+from efhorizon.build.target import given_spec
 from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.io.png import encoded_png, write_png
 from efhorizon.mdp import TabularMDP
@@ -46,11 +48,11 @@ class Picture:
         return write_png(Path(path), self.pixels)
 
 
-def state_picture(mdp: TabularMDP, state: int) -> Picture:
-    """The picture of one state."""
+def state_picture(mdp: TabularMDP, state: int, env: Any = None, wrappers: Sequence[Any] = ()) -> Picture:
+    """The picture of one state, drawn by an environment where one is given and the table holds no pictures."""
     if not 0 <= state < mdp.num_states:
         raise InvalidTableError(f"states are numbers from 0 to {mdp.num_states - 1}, got {state}")
-    return Picture(picture(mdp, state))
+    return Picture(picture(mdp, state, None if env is None else given_spec(mdp, env, None, wrappers)))
 
 
 def table_html(mdp: TabularMDP) -> str:

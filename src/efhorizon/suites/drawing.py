@@ -2,12 +2,14 @@
 
 A table of ours says in its metadata how its screens are stored ("screen_format"); a published file holds pictures
 already. A table of any Gymnasium environment holds observations, and beside them what the environment drew when the
-table was built: pictures, or text. Where it holds none, states are drawn on demand if the environment is registered.
+table was built: pictures, or text. Where it holds none, states are drawn on demand, if the environment is registered
+or the user names it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,8 +27,11 @@ PICTURE_NOTE = "picture_note"  # why there are none
 _MOST_VALUE_BYTES = 4_096  # of an observation that is given number by number
 
 
-def picture(mdp: TabularMDP, state: int) -> Screen:
-    """One state as an RGB (or grey) image [H, W, 3 or 1]; the error says why there is none."""
+def picture(mdp: TabularMDP, state: int, make_simulator: Callable[[], Any] | None = None) -> Screen:
+    """One state as an RGB (or grey) image [H, W, 3 or 1]; the error says why there is none.
+
+    `make_simulator` makes the table's environment, as the user named it, to draw what the table does not hold.
+    """
     stored = _stored_drawing(mdp, state)
     if isinstance(stored, str):
         raise InvalidTableError("the environment draws text, not pictures")
@@ -38,7 +43,7 @@ def picture(mdp: TabularMDP, state: int) -> Screen:
     seen = None if mdp.screens is None else picture_of(layout, mdp.screen(state))
     if seen is not None:
         return seen
-    live = _live_drawing(mdp, state)
+    live = _live_drawing(mdp, state, make_simulator)
     if isinstance(live, str):
         raise InvalidTableError("the environment draws text, not pictures")
     return live
@@ -106,24 +111,35 @@ def _stored_drawing(mdp: TabularMDP, state: int) -> Drawing | None:
 _live: dict[int, tuple[TabularMDP, Any]] = {}  # the environment of one table at a time
 
 
-def _live_drawing(mdp: TabularMDP, state: int) -> Drawing:
-    """What the environment draws of a state now, if the file may say which environment that is."""
+def _live_drawing(mdp: TabularMDP, state: int, make_simulator: Callable[[], Any] | None) -> Drawing:
+    """What the environment draws of a state now: the one that the user named, or the file's, if a file may name it."""
     suite, why = registry.suite(mdp.metadata.get("suite")), mdp.metadata.get(PICTURE_NOTE)
-    arguments = (mdp.metadata.get("provenance") or {}).get("arguments")
-    if not suite.draws_when_built or arguments is None or mdp.states is None:
+    if not suite.draws_when_built or mdp.states is None:
         raise InvalidTableError(f"the table has no pictures{f': {why}' if why else ''}")
     try:
-        if id(mdp) not in _live:
-            trusted = suite.trusted_arguments(arguments)
-            for _, simulator in _live.values():
-                simulator.close()
-            _live.clear()
-            _live[id(mdp)] = mdp, suite.simulator(**trusted)
-        simulator = _live[id(mdp)][1]
-        simulator.set_state(mdp.states[state])
-        if simulator.identity(simulator.get_state()) != simulator.identity(mdp.states[state]):
-            raise InvalidTableError("the environment has changed since the table was built; build it again")
-        drawing: Drawing = simulator.drawing()
+        if make_simulator is not None:
+            with contextlib.closing(make_simulator()) as simulator:
+                return _drawing_of(simulator, mdp.states[state])
+        return _drawing_of(_stored_environment(mdp, suite), mdp.states[state])
     except EfhorizonError as error:
-        raise InvalidTableError(f"the table has no pictures: {why or error}") from None
+        reasons = dict.fromkeys(str(reason) for reason in (why, error) if reason)
+        raise InvalidTableError(f"the table has no pictures: {'; '.join(reasons)}") from None
+
+
+def _stored_environment(mdp: TabularMDP, suite: Suite) -> Any:
+    """The environment that the file names, made once for many pictures."""
+    if id(mdp) not in _live:
+        trusted = suite.trusted_arguments((mdp.metadata.get("provenance") or {}).get("arguments") or {})
+        for _, simulator in _live.values():
+            simulator.close()
+        _live.clear()
+        _live[id(mdp)] = mdp, suite.simulator(**trusted)
+    return _live[id(mdp)][1]
+
+
+def _drawing_of(simulator: Any, state: bytes) -> Drawing:
+    simulator.set_state(state)
+    if simulator.identity(simulator.get_state()) != simulator.identity(state):
+        raise InvalidTableError("the environment has changed since the table was built; build it again")
+    drawing: Drawing = simulator.drawing()
     return drawing

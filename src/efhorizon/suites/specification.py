@@ -9,7 +9,8 @@ from typing import Any
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.environment_source import EnvironmentSource
-from efhorizon.suites.gymnasium import GYMNASIUM, SEED
+from efhorizon.suites.gymnasium import GYMNASIUM
+from efhorizon.suites.gymnasium_simulator import SEED
 from efhorizon.suites.simulator import Simulator
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import gymnasium
@@ -9,15 +10,17 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from efhorizon import catalog
+from efhorizon.build.target import table_name
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry
+from efhorizon.suites.environment_chance import chance
 from efhorizon.suites.environment_source import (
     EnvironmentSource,
     environment_source,
     is_environment_name,
     time_limit,
 )
-from efhorizon.suites.gymnasium import GymnasiumSimulator
+from efhorizon.suites.gymnasium_simulator import GymnasiumSimulator
 from efhorizon.suites.simulator import Simulator, SimulatorError, StochasticError
 from efhorizon.suites.specification import gymnasium_spec, spec_of
 
@@ -131,12 +134,17 @@ class GymnasiumEnvironment:
 
 
 def live_environment(
-    environment: str | gymnasium.Env[Any, Any] | Simulator, *, horizon: int | None = None
+    environment: str | gymnasium.Env[Any, Any] | Simulator,
+    *,
+    horizon: int | None = None,
+    arguments: Mapping[str, Any] | None = None,
+    wrappers: Sequence[str] = (),
 ) -> LiveEnvironment:
     """A live environment from a catalogue name, another name that a suite understands, a Gymnasium id, or an object.
 
     Atari understands `{game}_{T}_fs{F}` with any T and F; the bare name of a game means the full-length game, with
-    horizon 27,000 and frameskip 4. Always one life and no sticky actions.
+    horizon 27,000 and frameskip 4. Always one life and no sticky actions. `arguments` and `wrappers` are those of an
+    environment that Gymnasium makes, which is then meant even if the catalogue has its name too.
     """
     if horizon is not None and horizon < 1:
         raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
@@ -148,24 +156,26 @@ def live_environment(
             raise SimulatorError("a simulator has no horizon; give one")
         return SnapshotEnvironment(type(environment).__name__, environment, horizon)
     entry = catalog.find(environment) or _unlisted_entry(environment)
-    if entry is not None:
+    if entry is not None and not arguments and not wrappers:
         entry = entry.with_horizon(entry.horizon if horizon is None else horizon)
         return SnapshotEnvironment(entry.name, spec_of(entry)(), entry.horizon)
-    return _named_environment(environment, horizon)
+    return _named_environment(environment, horizon, arguments or {}, wrappers)
 
 
-def _named_environment(name: str, horizon: int | None) -> LiveEnvironment:
+def _named_environment(
+    name: str, horizon: int | None, arguments: Mapping[str, Any], wrappers: Sequence[str]
+) -> LiveEnvironment:
     """An environment that Gymnasium can make; see `environment_source` for its name."""
     if not is_environment_name(name):
         raise SimulatorError(f"{name}: neither in the catalogue nor a Gymnasium environment, nor file.py:Class")
-    source = environment_source(name)
+    source = environment_source(name, arguments, wrappers)
     limit = time_limit(source) if horizon is None else horizon
     if limit is None:
         raise SimulatorError(f"{name}: it has no time limit; say how long an episode is: give one with --horizon 50")
     env = source.made()
     _require_discrete(env, name)
     _check_chance(source)
-    return GymnasiumEnvironment(env, limit, name=source.name)
+    return GymnasiumEnvironment(env, limit, name=table_name(source) if arguments or wrappers else source.name)
 
 
 def _check_chance(source: EnvironmentSource) -> None:
@@ -173,15 +183,14 @@ def _check_chance(source: EnvironmentSource) -> None:
     simulator = gymnasium_spec(source)()
     assert isinstance(simulator, GymnasiumSimulator)
     try:
-        found = simulator.chance(np.random.default_rng(0))
+        found = chance(simulator, np.random.default_rng(0))
     finally:
         simulator.close()
     if found:
         raise StochasticError(
             f"{source.name}: {found}",
-            "GORP needs a deterministic environment, so build a table without the chance (efhorizon build "
-            f"{source.name} --env-arg is_slippery=False, say) or with that of one seed (--fixed-noise), "
-            "and run GORP on the table",
+            "GORP needs a deterministic environment, so turn the chance off (--env-arg is_slippery=False, say), or "
+            f"build a table with that of one seed (efhorizon build {source.name} --fixed-noise) and run GORP on that",
         )
 
 
