@@ -10,7 +10,7 @@ that are forecast to be quick first. A change counts only if every optimal polic
 original: then "solved" means the same on both.
 
 Every run is a row in OUT/results as soon as it ends, and every comparison a line of OUT/suggestions.jsonl: the same
-command goes on where it stopped. `--plan` stops after the plan, `--page FILE` only writes the table of what was trained.
+command goes on where it stopped. `--plan` stops after the plan, `--page FILE` only writes the page of what was trained.
 """
 
 from __future__ import annotations
@@ -241,8 +241,8 @@ def page(rows: Sequence[Comparison]) -> str:
             for needed, each in ((row.measured_before, 1), (row.measured_after, row.steps_each))
         )
         lines.append(
-            f"| {given.mdp} | {given.title} | {given.verdict} | {given.algorithm.upper()} | {given.forecast_factor:.2g} | "
-            f"{given.bound_factor:.2g} | {seen} | {before} | {after} | {row.solved_before} and {row.solved_after} "
+            f"| {given.mdp} | {given.title} | {given.verdict} | {given.algorithm.upper()} | "
+            f"{given.forecast_factor:.2g} | {given.bound_factor:.2g} | {seen} | {before} | {after} | {row.solved_before} and {row.solved_after} "
             f"of {row.runs} runs |"
         )
     return "\n".join(lines) + "\n"
@@ -251,7 +251,7 @@ def page(rows: Sequence[Comparison]) -> str:
 def report(rows: Sequence[Comparison]) -> str:
     """How often the direction was right, how far off the size was, and the rank correlation."""
     lines = [
-        "| algorithm | predicted by | changes | MDPs | direction right | median factor off | rank correlation | in 80% |",
+        "| algorithm | predicted by | changes | MDPs | direction right | median factor off | correlation | in 80% |",
         "|---|---|---|---|---|---|---|---|",
     ]
     notes = []
