@@ -242,7 +242,8 @@ def page(rows: Sequence[Comparison]) -> str:
         )
         lines.append(
             f"| {given.mdp} | {given.title} | {given.verdict} | {given.algorithm.upper()} | "
-            f"{given.forecast_factor:.2g} | {given.bound_factor:.2g} | {seen} | {before} | {after} | {row.solved_before} and {row.solved_after} "
+            f"{given.forecast_factor:.2g} | {given.bound_factor:.2g} | {seen} | {before} | {after} | "
+            f"{row.solved_before} and {row.solved_after} "
             f"of {row.runs} runs |"
         )
     return "\n".join(lines) + "\n"

@@ -142,7 +142,10 @@ def horizon_of_searches(
     problem: Problem, searches: Sequence[ExactHorizon], course: Course | None = None
 ) -> EffectiveHorizon:
     """The effective horizon from what a search has found for k = 1, 2, ..., and the theorems; without Appendix C."""
-    found = [_at_k(problem, exact.k, exact, AppendixCBound(exact.k, reason="left out")) for exact in searches]
+    found = [
+        _at_k(problem, exact.k, exact, AppendixCBound(exact.k, reason=exact.reason or "not tried in a quick look"))
+        for exact in searches
+    ]
     return _least(problem, tuple(found), course or Course())
 
 

@@ -13,9 +13,9 @@ progress, other horizons, action repeat, fewer actions, discounts, exploration
 policies, and starts further along. Prints the effective horizon, GORP's
 timesteps and the forecasts for PPO and DQN with each of them, best first.
 
-It says which changes help on paper only: because they need the solution, or
-because optimal behaviour does not stay optimal. Ctrl-C shows what was tried so
-far.
+It says which changes help on paper only: because they need the solution, some
+optimal behaviour is lost, or PPO or DQN is forecast to need longer. Ctrl-C
+shows what was tried so far.
 """
 EXAMPLE = """\
 efhorizon what-if MiniGrid-DoorKey-5x5-v0

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from efhorizon.what_if.change import Kind, Needs
 from efhorizon.what_if.figures import Figures
 from efhorizon.what_if.kept import Kept
 
-Verdict = Literal["helps", "only on paper", "makes no difference", "hurts", "unknown"]
-_ORDER: tuple[Verdict, ...] = ("helps", "only on paper", "makes no difference", "hurts", "unknown")
+Verdict = Literal["helps", "only on paper", "makes no difference", "hurts", "cannot be optimal", "unknown"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # best first
 _KNOWS_THE_WAY: tuple[Needs, ...] = ("the graph", "the solution")
 
 
@@ -68,11 +68,15 @@ class Trial:
                 found.append("its best behaviour is not optimal")
         elif self.kept is not None and not self.kept.every:
             found.append(f"some of its best behaviour earns only {self.kept.least_return:g}")
+        if self.slower:
+            found.append(f"{' and '.join(name.upper() for name in self.slower)} forecast to need longer")
         return tuple(found)
 
     @property
     def verdict(self) -> Verdict:
         factor = self.factor
+        if self.kept is not None and not self.kept.some:
+            return "cannot be optimal"
         if factor is None:
             return "unknown"
         if factor == 1:
@@ -82,17 +86,21 @@ class Trial:
         return "only on paper" if self.caveats else "helps"
 
     @property
-    def forecast_rises(self) -> bool:
-        """Whether PPO or DQN is forecast to need more timesteps than before."""
+    def slower(self) -> tuple[str, ...]:
+        """Algorithms that are forecast to need more timesteps than before."""
         if self.after is None:
-            return False
+            return ()
         before, after = self.before.forecasts, self.after.forecasts
-        return any(after[name].timesteps.median > before[name].timesteps.median for name in after if name in before)
+        return tuple(
+            name
+            for name, found in after.items()
+            if name in before and found.timesteps.median > before[name].timesteps.median
+        )
 
     @property
     def place(self) -> tuple[int, float, str]:
         """Best first."""
-        return _ORDER.index(self.verdict), self.factor or math.inf, self.title
+        return VERDICTS.index(self.verdict), self.factor or math.inf, self.title
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -101,7 +109,7 @@ class Trial:
             "verdict": self.verdict,
             "factor": self.factor,
             "certain": self.is_certain,
-            "forecast_rises": self.forecast_rises,
+            "slower": list(self.slower),
             "needs": self.needs,
             "caveats": list(self.caveats),
             "parameters": dict(self.parameters),
@@ -124,8 +132,8 @@ class WhatIf:
 
     @property
     def best(self) -> Trial | None:
-        """What to try first: the best that can be had without knowing the way, unless a forecast speaks against it."""
-        return next((trial for trial in self.trials if trial.verdict == "helps" and not trial.forecast_rises), None)
+        """What to try first: the best that can be had without knowing the way."""
+        return next((trial for trial in self.trials if trial.verdict == "helps"), None)
 
     def __repr__(self) -> str:
         said = "nothing helps" if self.best is None else f"try first: {self.best.title}"

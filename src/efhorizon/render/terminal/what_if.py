@@ -16,6 +16,7 @@ _HEADINGS = {
     "only on paper": "These help on paper only",
     "makes no difference": "These make no difference",
     "hurts": "These make it harder",
+    "cannot be optimal": "With these, optimal behaviour is impossible",
     "unknown": "These could not be compared",
 }
 _SHORT_NEEDS = {"nothing": "nothing", "a function of the state": "the state", "the graph": "the graph"}
@@ -34,7 +35,11 @@ def what_if_screen(result: WhatIf) -> Parts:
         trials = [trial for trial in result.trials if trial.verdict == verdict]
         if trials:
             yield from heading(title)
-            yield _with_reasons(trials) if verdict in ("only on paper", "unknown") else _with_forecasts(trials)
+            yield (
+                _with_reasons(trials)
+                if verdict in ("only on paper", "cannot be optimal", "unknown")
+                else _with_forecasts(trials)
+            )
     yield ""
     yield (
         "[dim]  H: effective horizon (≤: an upper bound). steps: of the environment, that GORP needs; "
@@ -56,7 +61,7 @@ def _answer(result: WhatIf) -> str:
     return (
         f"[bold]Try first: {literal(best.title)}.[/bold] GORP needs {_timesteps(after)} timesteps instead of "
         f"{_timesteps(before)}{_medians(before, after)}. Optimal behaviour stays optimal. "
-        f"It takes {literal(best.needs)} to have it."
+        f"You need {'no knowledge of the solution' if best.needs == 'nothing' else literal(best.needs)} for it."
     )
 
 
