@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from efhorizon.envs.table_env import TableEnv
     from efhorizon.envs.table_vector_env import TableVectorEnv
     from efhorizon.io.tables import save
-    from efhorizon.library import Study, Training, analyze, build, forecast, gorp, load, report, study, train
+    from efhorizon.library import Study, Training, analyze, build, forecast, gorp, load, report, study, train, what_if
     from efhorizon.mdp import TabularMDP
 
 register_environments()
@@ -52,6 +52,7 @@ _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "save": "efhorizon.io.tables",
     "study": "efhorizon.study",
     "train": "efhorizon.library",
+    "what_if": "efhorizon.what_if",
 }
 
 
@@ -98,4 +99,5 @@ __all__ = [
     "save",
     "study",
     "train",
+    "what_if",
 ]

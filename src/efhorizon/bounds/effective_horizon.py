@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -136,6 +136,17 @@ def effective_horizon_with(
                 exact, tight = _with_ties(problem, k, ties, most, max_points, course)
         by_k.append(_at_k(problem, k, exact, tight))
     return _least(problem, tuple(by_k), course)
+
+
+def horizon_of_searches(
+    problem: Problem, searches: Sequence[ExactHorizon], course: Course | None = None
+) -> EffectiveHorizon:
+    """The effective horizon from what a search has found for k = 1, 2, ..., and the theorems; without Appendix C."""
+    found = [
+        _at_k(problem, exact.k, exact, AppendixCBound(exact.k, reason=exact.reason or "not tried in a quick look"))
+        for exact in searches
+    ]
+    return _least(problem, tuple(found), course or Course())
 
 
 def _least(problem: Problem, by_k: tuple[HorizonAtK, ...], course: Course) -> EffectiveHorizon:

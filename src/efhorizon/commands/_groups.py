@@ -24,14 +24,15 @@ class Command(Protocol):
 
 
 def verbs(package: str, order: Sequence[str] = ()) -> list[str]:
-    """The commands of a folder, in that order; those that are not named follow."""
+    """The commands of a folder, in that order; those that are not named follow. `what_if.py` is the verb what-if."""
     folder = import_module(package).__path__
-    found = [module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_")]
+    modules = [module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_")]
+    found = [name.replace("_", "-") for name in modules]
     return sorted(found, key=lambda verb: (order.index(verb) if verb in order else len(order), verb))
 
 
 def command(package: str, verb: str) -> Command:
-    return cast(Command, import_module(f"{package}.{verb}"))
+    return cast(Command, import_module(f"{package}.{verb.replace('-', '_')}"))
 
 
 def listed(package: str, order: Sequence[str] = ()) -> str:

@@ -17,7 +17,7 @@ from efhorizon.gorp.decisions import choices_at
 from efhorizon.gorp.success import Chances, ChancesAt, Success, forward_success
 from efhorizon.gorp.ties import NOT_FORWARD, Ties
 from efhorizon.planning.problem import Problem
-from efhorizon.planning.returns import ReturnDistributions
+from efhorizon.planning.returns import MAX_POINTS, ReturnDistributions
 
 _POINTS_A_SEQUENCE = 5  # what it takes to find one, in lattice points
 _POINTS_A_TIME = 20_000  # the same for the choices of one time, however few: two milliseconds
@@ -26,11 +26,13 @@ _POINTS_A_TIME = 20_000  # the same for the choices of one time, however few: tw
 class ForwardChoices:
     """GORP with k-action sequences where returns have a lattice."""
 
-    def __init__(self, problem: Problem, k: int, *, check: Callable[[], None] | None = None) -> None:
-        """`check` is called at every time, and may end it all by an exception."""
+    def __init__(
+        self, problem: Problem, k: int, *, check: Callable[[], None] | None = None, max_points: int = MAX_POINTS
+    ) -> None:
+        """`check` is called at every time, and may end it all by an exception; `max_points` are those of a time."""
         self._problem, self._k, self._check = problem, k, check
         ends = np.append(self._ends(), -1)
-        self._returns = problem.return_distributions(ends)
+        self._returns = problem.return_distributions(ends, max_points=max_points)
         self._place = np.zeros(problem.timeline.num_pairs + 1, np.int32)  # the last is an episode that is over: pair -1
         self._place[ends] = self._returns.index
 

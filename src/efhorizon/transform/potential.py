@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from efhorizon.errors import InvalidTableError
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.rewards import reward_scale
 from efhorizon.planning.timeline import timeline
-from efhorizon.transform.derived import require_complete, short_digest
+from efhorizon.transform.derived import derived, require_complete, short_digest
 from efhorizon.transform.rewards import exact_values
 from efhorizon.transform.unrolled import timed_table
 
@@ -38,17 +38,29 @@ def with_potential(mdp: TabularMDP, potential: ArrayLike | Callable[[int], float
     """The table shaped by a potential [S], or by a function of the state."""
     require_complete(mdp, "shaping")
     reward_scale(mdp, gamma=gamma)  # refuses a bad discount
-    phi = _potential(mdp, potential)
-    usual, last, unit = _shaped(mdp, phi, gamma)
-    numbers, codes = np.unique(np.stack([usual, last]), return_inverse=True)
-    codes = codes.reshape(2, *usual.shape)
-    values = numbers if unit is None else exact_values(numbers, unit)
-    assert values is not None, "`_shaped` chooses units that are exact"
+    phi = checked_potential(mdp, potential)
+    shaped = _shaped(mdp, phi, gamma)
+    codes, values = _coded(np.stack([shaped.usual, shaped.last]), shaped.unit)
     label, change = f"potential-{short_digest(phi)}", {"change": "potential", "gamma": float(gamma)}
     return timed_table(mdp, timeline(mdp), codes[0], codes[1], values, label=label, change=change)
 
 
-def _potential(mdp: TabularMDP, given: ArrayLike | Callable[[int], float]) -> NDArray[np.float64]:
+def with_progress(mdp: TabularMDP, potential: ArrayLike | Callable[[int], float]) -> TabularMDP:
+    """The table that also pays for progress, as shaping is mostly done: r'(s, a) = r(s, a) + phi(f(s, a)) - phi(s).
+
+    Unlike in `with_potential`, phi counts at the horizon too, and a step that ends the episode pays no more than
+    before: each episode earns phi(last state) - phi(start) on top. That can change which policies are optimal, and it
+    is what makes shaped rewards easier for GORP: with phi = 0 at the end nothing changes but a constant.
+    """
+    require_complete(mdp, "shaping")
+    phi = checked_potential(mdp, potential)
+    shaped = _shaped(mdp, phi, 1.0)
+    codes, values = _coded(np.where(mdp.transitions >= 0, shaped.usual, shaped.plain), shaped.unit)
+    label, change = f"progress-{short_digest(phi)}", {"change": "progress"}
+    return derived(mdp, mdp.transitions, (codes, values), mdp.horizon, label=label, change=change)
+
+
+def checked_potential(mdp: TabularMDP, given: ArrayLike | Callable[[int], float]) -> NDArray[np.float64]:
     phi = np.array([float(given(state)) for state in range(mdp.num_states)] if callable(given) else given, np.float64)
     if phi.shape != (mdp.num_states,):
         raise InvalidTableError(f"a potential is one number per state: shape ({mdp.num_states},), got {phi.shape}")
@@ -58,25 +70,43 @@ def _potential(mdp: TabularMDP, given: ArrayLike | Callable[[int], float]) -> ND
     return phi
 
 
-def _shaped(
-    mdp: TabularMDP, phi: NDArray[np.float64], gamma: float
-) -> tuple[NDArray[Any], NDArray[Any], Fraction | None]:
-    """Shaped rewards [S, A], usual ones and those of the last step, in a unit; None: as floats, without one."""
+class _Shaped(NamedTuple):
+    """Rewards [S, A] in a unit; None: as floats, without one."""
+
+    plain: NDArray[Any]  # as they were
+    usual: NDArray[Any]  # r + gamma phi(s') - phi(s)
+    last: NDArray[Any]  # r - phi(s), those of the last step
+    unit: Fraction | None
+
+
+def _coded(
+    numbers: NDArray[Any], unit: Fraction | None
+) -> tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.float64]]:
+    """Rewards as codes and values."""
+    distinct, codes = np.unique(numbers, return_inverse=True)
+    values = distinct if unit is None else exact_values(distinct, unit)
+    assert values is not None, "`_shaped` chooses units that are exact"
+    return codes.reshape(numbers.shape).astype(np.min_scalar_type(len(distinct) - 1)), values
+
+
+def _shaped(mdp: TabularMDP, phi: NDArray[np.float64], gamma: float) -> _Shaped:
+    """The rewards with a potential, in a unit that holds them all."""
     units = mdp.reward_units()
     discount = Fraction(repr(float(gamma)))
     if units is None:  # rewards have no unit, and ties between returns are a matter of rounding already
         following = np.where(mdp.transitions >= 0, phi[mdp.transitions], 0.0)
         last = mdp.rewards - phi[:, None]
-        return last + float(gamma) * following, last, None
+        return _Shaped(mdp.rewards, last + float(gamma) * following, last, None)
     rewards = [int(number) * units[1] for number in units[0]]
     for decimals in _grids(rewards, phi, discount):
         grid = _Grid.of(rewards, phi, discount, decimals)
         if grid is None:
             continue
-        last = grid.rewards[mdp.reward_codes] - grid.potential[:, None]
+        plain = grid.rewards[mdp.reward_codes]
+        last = plain - grid.potential[:, None]
         usual = last + np.where(mdp.transitions >= 0, grid.discounted[mdp.transitions], 0)
         if exact_values(np.unique(np.stack([usual, last])), grid.unit) is not None:
-            return usual, last, grid.unit
+            return _Shaped(plain, usual, last, grid.unit)
     raise InvalidTableError(
         "rewards and potential together have more digits than a table can hold; scale or round the potential"
     )
