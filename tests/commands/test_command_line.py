@@ -92,7 +92,7 @@ def test_examples_can_be_typed(verb: str) -> None:
 
 def test_every_command_is_listed_once_and_in_order(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2  # nothing was asked for: help, and the exit code of wrong usage
-    listed = re.findall(r"^  (\w+) +\S", capsys.readouterr().out.split("commands:")[1].split("options:")[0], re.M)
+    listed = re.findall(r"^  ([\w-]+) +\S", capsys.readouterr().out.split("commands:")[1].split("options:")[0], re.M)
     assert listed == verbs()
     assert listed.index("list") < listed.index("build") < listed.index("analyze") < listed.index("report")
 
@@ -191,6 +191,7 @@ OUTPUTS: dict[str, list[list[str]]] = {
         ["analyze", "part"],
         ["analyze", GRIDWORLD, "flat", f"sparse-{'x' * 60}", "part", "--max-k", "1"],
     ],
+    "what-if": [["what-if", GRIDWORLD, "--kind", "horizon", "discount"]],
     "gorp": [["gorp", GRIDWORLD]],
     "train": [["train", GRIDWORLD, "--algo", "gorp", "--settings", "k1"]],
     "policy": [["policy", "show", GRIDWORLD, "--policy", "uniform.npy"]],
@@ -338,7 +339,7 @@ def out_of_memory() -> list[BaseException]:
 @pytest.mark.parametrize(
     ("arguments", "where", "kept"),
     [
-        (["analyze", "flat"], "efhorizon.bounds.analysis.analyze", ": nothing is kept"),
+        (["analyze", "flat"], "efhorizon.library.analyzing.analyze", ": nothing is kept"),
         (["show", "flat"], "efhorizon.io.tables.load", ": nothing is kept"),
         (
             ["build", GRIDWORLD],
@@ -387,7 +388,8 @@ GO_ON = "run the same command to continue"
         ("show flat", "efhorizon.io.tables.load", NOTHING),
         ("verify flat", "efhorizon.io.tables.load", NOTHING),
         ("export flat flat-again.npz", "efhorizon.build.published.published_table", NOTHING),
-        ("analyze flat", "efhorizon.bounds.analysis.analyze", NOTHING),
+        ("analyze flat", "efhorizon.library.analyzing.analyze", NOTHING),
+        ("what-if flat", "efhorizon.what_if.trials.what_if", NOTHING),
         ("gorp flat --json", "efhorizon.commands._gorp.learning_curve", NOTHING),
         (f"gorp {GRIDWORLD} --live --m 1", "efhorizon.commands._gorp.live_gorp", NOTHING),
         (f"gorp {GRIDWORLD} --live --m 1 --checkpoints none", "efhorizon.commands._gorp.live_gorp", NOTHING),

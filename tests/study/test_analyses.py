@@ -12,8 +12,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 from toy_mdps import random_mdp
 
-from efhorizon import InvalidTableError, StoreError, TabularMDP, catalog
-from efhorizon.bounds.analysis import analyze
+from efhorizon import InvalidTableError, StoreError, TabularMDP, analyze, catalog
 from efhorizon.bounds.registry import sample_complexity_bound, unregister
 from efhorizon.io.decode import plain
 from efhorizon.io.png import encoded_png

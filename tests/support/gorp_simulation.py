@@ -64,11 +64,11 @@ def _runs(
 
 
 def simulated_with_fiat(
-    mdp: TabularMDP, m: int, right: NDArray[np.bool_], fiat: NDArray[np.bool_], runs: int, seed: int
+    mdp: TabularMDP, m: int, right: NDArray[np.bool_], fiat: NDArray[np.int64], runs: int, seed: int
 ) -> int:
-    """How many runs of GORP(1, m) end with the optimal return if mistakes are repaired at `fiat` [T, S].
+    """How many runs of GORP(1, m) end with the optimal return if it takes the actions `fiat` [T, S] (-1: its own).
 
-    `right` [T, S, A] are the optimal actions: a wrong choice where there is fiat gives way to one of them at random.
+    `right` [T, S, A] are the optimal actions: a run is lost with the first one that is not.
     """
     units = mdp.reward_units()
     assert units is not None
@@ -94,7 +94,7 @@ def _fiat_runs(
     transitions: NDArray[np.int32],
     rewards: NDArray[np.int64],
     right: NDArray[np.bool_],
-    fiat: NDArray[np.bool_],
+    fiat: NDArray[np.int64],
     m: int,
     runs: int,
     seed: int,
@@ -121,16 +121,11 @@ def _fiat_runs(
                     ties += 1
                     if np.random.randint(ties) == 0:
                         chosen = action
+            if fiat[time, state] >= 0:
+                chosen = fiat[time, state]
             if not right[time, state, chosen]:
-                if not fiat[time, state]:
-                    lost = True
-                    break
-                number = np.random.randint(right[time, state].sum())
-                for action in range(num_actions):
-                    if right[time, state, action]:
-                        if number == 0:
-                            chosen = action
-                        number -= 1
+                lost = True
+                break
             state = transitions[state, chosen]
             if state < 0:
                 break

@@ -69,7 +69,7 @@ class Analysis(AnalysisMethods):
     measures: Mapping[str, Measure] = field(default_factory=dict)  # of hardness, by others
     has_policy: bool = False  # whether exploration is by a given policy instead of uniform
     metadata: Mapping[str, Any] = field(default_factory=dict)  # of the table: suite, game, shaping
-    why: Why | None = None  # where GORP makes its first mistakes, where that was asked for: see reasons/
+    why: Why | None = None  # where GORP loses its chance, where that was asked for: see reasons/
 
     def __repr__(self) -> str:
         horizon = self.effective_horizon

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 Kind = Literal["sparse", "misleading", "noise", "long", "actions", "horizon"]
-Merged = Literal["state", "look", "stage"]  # what makes states one reason: see reasons/places.py
 Method = Literal["exact", "simulation"]
 
 
@@ -26,25 +25,23 @@ class ActionReturns:
 
 @dataclass(frozen=True)
 class Reason:
-    """A place where GORP makes its first mistake: its state and time are those where most of them are made."""
+    """A place where GORP loses its chance: one state, or several that look alike, at all times."""
 
-    state: int
-    time: int
-    share: float  # of all first mistakes, those made there: the shares of all places sum to 1
-    avoided: float  # share of GORP's failures that become successes if it plays right there by fiat, and only there
-    interval: tuple[float, float]  # in which `avoided` lies: for certain, or with 95% confidence if simulated
-    rise: float  # of success, if GORP plays right there: `avoided` times the chance to fail
-    mistake_chance: float  # to act wrong there at that time, once there
-    times: tuple[int, int]  # the first and the last
-    num_states: int  # that are merged
-    merged: Merged
+    state: int  # the one that costs most
+    time: int  # the first at which GORP can be there, and its choice matters
+    share: float  # of GORP's failures, those that become successes if it plays right there, and only there
+    interval: tuple[float, float]  # in which `share` lies: for certain, or with 95% confidence if simulated
+    rise: float  # of success, if GORP plays right there: `share` times the chance to fail
+    first_mistakes: float  # the part of all first mistakes, after which no episode is optimal, that is made there
+    times: tuple[int, int]  # the first and the last at which playing right there is meant
+    states: tuple[int, ...]  # all that are meant
     kind: Kind
     factors: dict[Kind, float]  # what each difficulty multiplies the cost by: see kinds.py
-    right: ActionReturns
-    wrong: ActionReturns | None  # None where GORP never goes wrong
+    right: ActionReturns  # what to play there
+    wrong: ActionReturns | None  # what costs GORP most instead; None where GORP never goes wrong
     episodes_half: int | None  # to choose right there with a chance of 1/2; None where none is enough, or not known
     episodes_90: int | None  # the same with 90%
-    steps_to_reward: int | None = None  # of a stage: by the shortest optimal play
+    seen_chance: float | None = None  # that an episode there shows anything: see kinds.py
     depth: int | None = None  # of misleading rewards: the steps of planning that show the right action
 
     def as_json(self) -> dict[str, Any]:
@@ -55,14 +52,14 @@ class Reason:
 
 @dataclass(frozen=True)
 class Why:
-    """Up to three reasons, where most first mistakes are made first. They are about GORP(1, m)."""
+    """Up to three reasons, the one that costs most first. They are about GORP(1, m)."""
 
     reasons: tuple[Reason, ...] = ()
     m: int | None = None
     success: float | None = None  # of GORP(1, m)
     error: float = 0.0  # of the success
     method: Method | None = None
-    num_places: int = 0  # where first mistakes are made, the reasons among them
+    together: float = 0.0  # share of GORP's failures that become successes if it plays right at all these places
     note: str | None = None  # why there are no reasons, or what to know about them
 
     k = 1  # of the GORP that they are about
@@ -81,11 +78,6 @@ class Why:
         """Of the first reason."""
         return self.reasons[0].kind if self.reasons else None
 
-    @property
-    def elsewhere(self) -> float:
-        """The part of all first mistakes that is made at other places."""
-        return max(0.0, 1.0 - sum(reason.share for reason in self.reasons))
-
     def as_json(self) -> dict[str, Any]:
         """`why`, the list of reasons, and `why_basis`, what they are about."""
         return {"why": [reason.as_json() for reason in self.reasons], "why_basis": self._basis()}
@@ -97,8 +89,7 @@ class Why:
             "success": self.success,
             "error": self.error,
             "method": self.method,
-            "num_places": self.num_places,
-            "elsewhere": self.elsewhere,
+            "together": self.together,
             "kind": self.kind,
             "note": self.note,
         }

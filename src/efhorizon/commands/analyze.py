@@ -16,7 +16,7 @@ HELP = "say how hard a table is for RL, and why"
 DESCRIPTION = """\
 Says whether PPO and DQN will learn an optimal policy on a table, and after how
 many timesteps: a forecast from runs on other environments. Then why it is hard:
-the states where GORP, a very simple algorithm, makes its first mistakes, and
+the states where GORP, a very simple algorithm, loses its chance, and
 the kind of difficulty. Then the effective horizon and the number of timesteps
 that each bound of the paper promises.
 Several tables give one row each; a table with unexplored states gives

@@ -30,7 +30,7 @@ def analyze(
     course: Course | None = None,
 ) -> Analysis | AnytimeAnalysis:
     """Every bound of the paper and of the registry, for the uniform exploration policy or a given one, and in `why` the
-    states where GORP makes its first mistakes, with the kind of difficulty (docs/why.md).
+    states where GORP loses its chance, with the kind of difficulty (docs/why.md).
 
     `exact=False` leaves out the exact effective horizon, which takes the longest on large tables. `ties` is the rule
     with which GORP breaks ties in the exact effective horizon (`gorp/ties.py`); "all" is uniform ties, and beside them

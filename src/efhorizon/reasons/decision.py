@@ -38,12 +38,7 @@ class Decision:
 
     problem: Problem
     pair: int
-
-    @cached_property
-    def right(self) -> NDArray[np.bool_]:
-        """[A], the actions after which an episode can still be optimal."""
-        right: NDArray[np.bool_] = self.problem.optimal.actions[self.pair]
-        return right
+    right: NDArray[np.bool_]  # [A], the actions that are right
 
     @cached_property
     def _choices(self) -> tuple[Choices, ReturnDistributions]:
@@ -142,13 +137,12 @@ def approximate_evidence(
     return seen, max(1, math.ceil(min(_MAX_M, z**2 * 2 * variance / gap**2))) if gap > 0 else _MAX_M
 
 
-def is_misleading(problem: Problem, values: Values, pair: int) -> bool:
+def is_misleading(problem: Problem, values: Values, pair: int, right: NDArray[np.bool_]) -> bool:
     """Whether Q^1 of the best wrong action is not below that of the best right one: more episodes then do not help.
 
     `values` are those of the exploration policy. Values that floats cannot order count as equal if their residues are.
     """
     row = action_values(problem.timeline, values, pair)
-    right = problem.optimal.actions[pair]
     if right.all():
         return False
     time = problem.timeline.time_of(pair)

@@ -5,7 +5,8 @@ cost of the state is taken apart into factors, each of which would be 1 if the M
 largest one names it. With
 
     p      the chance that an episode shows something at all (`Decision.seen_chance`)
-    n, n2  episodes to choose right there in 9 of 10 cases, among all actions or only between a right and a wrong one
+    n, n2  episodes to choose right there in 9 of 10 cases, among all actions, or only between the right one and the
+           one that is hardest to tell from it
     d      log_A(1 / p), the number of random actions that have to be right for an episode to show anything
     a      A / 6, but at least 1: how many times more actions than are ordinary
     r      the number of times among which first mistakes spread; at least success times the steps that can go wrong
@@ -16,7 +17,8 @@ they are
     sparse   (1 / p) / a^d       noise    n2 p              long    r m / n
     actions  a^(1 + d) n / n2    horizon  (T / D)^2
 
-where 1 / p is n2 at most: what one episode decides is not sparse.
+where n and n2 count as m at most, for a wrong choice that is forgiven need not be avoided, and in `sparse` 1 / p as n2
+at most: what one episode decides is not sparse.
 """
 
 from __future__ import annotations
@@ -61,16 +63,18 @@ def factors(evidence: Evidence) -> dict[Kind, float]:
     """What each difficulty multiplies the cost by; infinite for misleading rewards, which no m overcomes."""
     if evidence.misleads:
         return {"misleading": math.inf}
-    pair_episodes = evidence.pair_episodes or evidence.episodes or evidence.m
-    seen = max(evidence.seen_chance or 1.0, 1 / pair_episodes)
+    m = evidence.m
+    pair_episodes = evidence.pair_episodes or evidence.episodes or m
     episodes = max(evidence.episodes or pair_episodes, pair_episodes)
+    seen = max(evidence.seen_chance or 1.0, 1 / pair_episodes)
     excess = max(1.0, evidence.num_actions / ORDINARY_ACTIONS)
     depth = math.log(1 / seen) / math.log(evidence.num_actions) if evidence.num_actions > 1 else 0.0
+    n, n2 = min(episodes, m), min(pair_episodes, m)
     return {
-        "sparse": max(1.0, 1 / seen / excess**depth),
-        "noise": max(1.0, pair_episodes * seen),
-        "long": max(1.0, evidence.steps_at_risk * evidence.m / episodes),
-        "actions": max(1.0, excess ** (1 + depth) * episodes / pair_episodes),
+        "sparse": max(1.0, min(1 / seen, n2) / excess**depth),
+        "noise": max(1.0, n2 * seen),
+        "long": max(1.0, evidence.steps_at_risk * m / n),
+        "actions": max(1.0, excess ** (1 + depth) * n / n2),
         "horizon": max(1.0, (evidence.horizon / evidence.needed) ** 2),
     }
 

@@ -1,14 +1,12 @@
-"""Places: pairs (time, state) that are one reason, because GORP goes wrong there for the same cause.
+"""Places: states in which GORP loses its chance for the same cause, and the action that would save it there.
 
-Three ways to merge, from fine to coarse:
+A place is one state at all times, or all states that show the same screen and where the same action is right. Its right
+action is the one that raises success most if GORP takes it there, of those that are optimal. Many actions can be: a
+gridworld that pays success at any time forgives every detour that leaves time enough. What counts is what an action
+does to GORP's chance, not only whether all is lost with it.
 
-    state   one state at all its times
-    look    states that show the same screen and where, at the time that costs most, the same actions are right
-    stage   states at the same stage of the way: the same return still to be earned, by optimal play, and the same
-            number of steps to the next reward, by the shortest such play
-
-The first of them is taken with which the three largest places carry at least half of all first mistakes, and `stage` if
-none does: in a room with many equal paths a mistake can be made in hundreds of states, none of which says much.
+Only states on the way count: those that optimal play meets which is paid as early as can be (planning/earliest.py). How
+much fiat at a place raises success is computed for the places that promise most to first order (repair.py).
 """
 
 from __future__ import annotations
@@ -18,79 +16,76 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.bounds.why import Merged
+from efhorizon.planning.earliest import earliest_pairs
 from efhorizon.planning.problem import Problem
-from efhorizon.reasons.losses import Losses
+from efhorizon.reasons.losses import WRONG, Losses
+from efhorizon.reasons.repair import OWN_CHOICE, gains, success
 
 SHOWN = 3  # places
-ENOUGH = 0.5  # of all first mistakes, for the places shown
+_CANDIDATES = 12  # of which the rise is computed
+_HARDLY = 1e-9  # of the largest gain: less is none
 
 
 @dataclass(frozen=True)
-class Places:
-    """Which place each of O pairs belongs to."""
+class Place:
+    """Some of O pairs, and the action that is right at them."""
 
-    labels: NDArray[np.int64]  # [O], from 0
-    merged: Merged
-    steps: NDArray[np.int64] | None = None  # [O], to the next reward, where stages are merged
+    members: NDArray[np.int64]  # [n], in the order of time: where the action is optimal
+    states: tuple[int, ...]  # the one with the largest gain first
+    action: int
+    first: int  # of the members: the earliest on the way in the first state at which the choice matters
+    rise: float = 0.0  # of success, if the action is played at every member
 
-    def shares(self, first: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The part of all first mistakes that is made at each place; they sum to 1."""
-        shares: NDArray[np.float64] = np.bincount(self.labels, first).astype(np.float64) / first.sum()
-        return shares
-
-
-def places(problem: Problem, losses: Losses) -> Places:
-    """The finest of the three ways to merge with which the largest places carry enough."""
-    found = _states(losses)
-    if _carries_enough(found, losses):
-        return found
-    if problem.mdp.screen_mapping is not None:
-        found = _looks(problem, losses)
-        if _carries_enough(found, losses):
-            return found
-    return _stages(problem, losses)
+    def fiat(self, losses: Losses) -> NDArray[np.int64]:
+        """The action at every pair [O]."""
+        forced = np.full(len(losses.pairs), OWN_CHOICE)
+        forced[self.members] = self.action
+        return forced
 
 
-def _carries_enough(found: Places, losses: Losses) -> bool:
-    return float(np.sort(found.shares(losses.first))[-SHOWN:].sum()) >= ENOUGH
+def places(problem: Problem, losses: Losses, count: int = SHOWN) -> list[Place]:
+    """Those where playing right raises success most, the largest first."""
+    before = sum(success(losses)) / 2
+    found = []
+    for place in _candidates(problem, losses):
+        rise = sum(success(losses, place.fiat(losses))) / 2 - before
+        if rise > 0:
+            found.append(Place(place.members, place.states, place.action, place.first, rise))
+    return sorted(found, key=lambda place: -place.rise)[:count]
 
 
-def _states(losses: Losses) -> Places:
-    return Places(_numbered(losses.states[:, None]), "state")
+def _candidates(problem: Problem, losses: Losses) -> list[Place]:
+    """The places on the way with the largest gains to first order."""
+    by_pair = gains(losses)
+    is_met = earliest_pairs(problem.timeline, problem.optimal)[losses.pairs]
+    num_actions = by_pair.shape[1]
+    states, number = np.unique(losses.states, return_inverse=True)
+    by_state = np.zeros((len(states), num_actions))
+    np.add.at(by_state, number, by_pair)
+    actions = by_state.argmax(axis=1)
+    labels = _labels(problem, states, actions)
+    of_state = np.where(np.bincount(number, is_met) > 0, by_state.max(axis=1), 0.0)
+    total = np.bincount(labels, of_state)
+    if not total.max(initial=0.0) > 0:
+        return []
+    order = np.argsort(-total, kind="stable")[:_CANDIDATES]
+    found = []
+    for label in order[total[order] > _HARDLY * total[order[0]]]:
+        own = np.flatnonzero(labels == label)
+        own = own[np.argsort(-of_state[own], kind="stable")]
+        action = int(actions[own[0]])
+        members = np.flatnonzero((labels[number] == label) & (losses.following[:, action] != WRONG))
+        matters = is_met[members] & (by_pair[members, action] > _HARDLY * total[label])
+        chosen = members[matters & (number[members] == own[0])]
+        if len(chosen):
+            found.append(Place(members, tuple(states[own].tolist()), action, int(chosen[0])))
+    return found
 
 
-def _looks(problem: Problem, losses: Losses) -> Places:
-    distinct, number = np.unique(losses.states, return_inverse=True)
-    order = np.lexsort((losses.first, number))  # the costliest pair of each state comes last
-    last = np.searchsorted(number[order], np.arange(len(distinct)), side="right") - 1
-    right = np.packbits(problem.optimal.actions[losses.pairs[order[last]]], axis=1)
-    signatures = np.column_stack([problem.mdp.shown[distinct].astype(np.int64), right.astype(np.int64)])
-    return Places(_numbered(signatures)[number], "look")
-
-
-def _stages(problem: Problem, losses: Losses) -> Places:
-    steps = steps_to_reward(problem)[losses.pairs]
-    values = problem.optimal.values.numbers[losses.pairs]
-    _, value = np.unique(values, return_inverse=True)
-    return Places(_numbered(np.column_stack([value.reshape(-1), steps])), "stage", steps)
-
-
-def steps_to_reward(problem: Problem) -> NDArray[np.int64]:
-    """The fewest steps [P] of optimal play to a reward that is not 0, or to the end if there is none."""
-    line, mdp = problem.timeline, problem.mdp
-    pays = mdp.reward_values != 0
-    steps = np.zeros(line.num_pairs + 1, np.int64)  # the last entry is for episodes that are over
-    for time in reversed(range(mdp.horizon)):
-        layer = line.layer(time)
-        if layer.stop == layer.start:
-            continue
-        ahead = np.where(pays[mdp.reward_codes[line.states[layer]]], 0, steps[line.successors[layer]])
-        steps[layer] = 1 + np.where(problem.optimal.actions[layer], ahead, mdp.horizon).min(axis=1)
-    return steps[:-1]
-
-
-def _numbered(signatures: NDArray[np.generic]) -> NDArray[np.int64]:
-    """A number for each row, the same for equal rows."""
-    _, number = np.unique(signatures, axis=0, return_inverse=True)
-    return number.reshape(-1).astype(np.int64)
+def _labels(problem: Problem, states: NDArray[np.int32], actions: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Which place each state belongs to: states that look alike belong together if the same action is right."""
+    if problem.mdp.screen_mapping is None:
+        return np.arange(len(states))
+    signatures = np.column_stack([problem.mdp.shown[states].astype(np.int64), actions])
+    _, labels = np.unique(signatures, axis=0, return_inverse=True)
+    return labels.reshape(-1).astype(np.int64)

@@ -33,35 +33,31 @@ def sentences(why: Why) -> list[str]:
 
 
 def remainder(why: Why) -> str:
-    """Where the other first mistakes are made; empty if there are none."""
-    others = why.num_places - len(why.reasons)
-    if others < 1 or why.elsewhere < 0.0005:
+    """What right play at all of these places would do; empty for a single one."""
+    if len(why) < 2 or not why.together:
         return ""
-    return f"The other {percent(why.elsewhere)} of first mistakes are made at {_count(others, 'other place')}."
+    return f"Right play at all {len(why)} places would avoid {percent(why.together)} of GORP's failures."
 
 
 def sentence(reason: Reason, why: Why) -> str:
-    """Where GORP loses its chance, by how much, and what kind of difficulty it is."""
+    """Where GORP loses its chance, how much of it, and what kind of difficulty it is."""
     if not reason.share:
         return f"{where(reason)}: {TITLES[reason.kind]}; {detail(reason, why)}."
     width = reason.interval[1] - reason.interval[0]
     interval = f" ({percent(reason.interval[0])} to {percent(reason.interval[1])})" if width > 0.01 else ""
-    wrong = "" if reason.wrong is None else f" instead of {reason.wrong.name}"
+    wrong = "" if reason.wrong is None else f", {quoted(reason.wrong.name)} {percent(reason.wrong.chance)}"
+    right = quoted(reason.right.name)
     return (
-        f"{where(reason)}: {percent(reason.share)} of all first mistakes. Playing {reason.right.name}{wrong} "
-        f"here alone would avoid {percent(reason.avoided)} of GORP's failures{interval}. "
+        f"{where(reason)}: playing {right} here alone would avoid {percent(reason.share)} of GORP's failures"
+        f"{interval}. At time {reason.time} it takes {right} {percent(reason.right.chance)} of the time{wrong}. "
         f"{_capital(TITLES[reason.kind])}: {detail(reason, why)}.{deciding(reason)}"
     )
 
 
 def where(reason: Reason) -> str:
-    """State and times of a reason."""
-    others = {
-        "state": "",
-        "look": " that look alike",
-        "stage": f" as far from the next reward ({_count(reason.steps_to_reward or 0, 'step')})",
-    }[reason.merged]
-    alike = f" and {_count(reason.num_states - 1, 'other')}{others}" if reason.num_states > 1 else ""
+    """States and times of a reason."""
+    others = len(reason.states) - 1
+    alike = f" and {_count(others, 'other')} that look{'s' if others == 1 else ''} alike" if others else ""
     first, last = reason.times
     return f"State {reason.state}{alike}, {f'time {first}' if first == last else f'times {first} to {last}'}"
 
@@ -69,17 +65,15 @@ def where(reason: Reason) -> str:
 def detail(reason: Reason, why: Why) -> str:
     """What the kind of difficulty means in this state, with its numbers."""
     factor = reason.factors[reason.kind]
-    right, wrong = reason.right, reason.wrong
+    right, wrong = quoted(reason.right.name), reason.wrong
     if reason.kind == "misleading" and wrong is not None:
         deep = (
-            ""
-            if reason.depth is None
-            else f"; it takes {reason.depth} steps of planning to see that {right.name} is right"
+            "" if reason.depth is None else f"; it takes {reason.depth} steps of planning to see that {right} is right"
         )
-        earned = f"{wrong.name} earns {_figure(wrong.q)} on average if play is random then"
-        return f"{earned}, {right.name} {_figure(right.q)}{deep}"
+        earned = f"{quoted(wrong.name)} earns {_figure(wrong.q)} on average if play is random then"
+        return f"{earned}, {right} {_figure(reason.right.q)}{deep}"
     details: dict[Kind, str] = {
-        "sparse": f"one episode in {_times(factor)} shows that {right.name} is better",
+        "sparse": f"one episode in {_times(1 / (reason.seen_chance or 1))} shows that {right} is better",
         "noise": f"what comes later varies so much that it takes {_times(factor)} times the episodes",
         "long": f"the mistakes of many steps add up; one step alone would cost {_times(factor)} times less",
         "actions": f"with six actions it would cost {_times(factor)} times less",
@@ -93,6 +87,11 @@ def deciding(reason: Reason) -> str:
     if reason.episodes_90 is None:
         return ""
     return f" {_count(reason.episodes_90, 'episode')} per action would choose right here in 9 of 10 cases."
+
+
+def quoted(name: str) -> str:
+    """The name of an action, which may be "left" or "right"."""
+    return f"“{name}”"
 
 
 def percent(share: float) -> str:

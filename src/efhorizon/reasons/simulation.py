@@ -17,6 +17,7 @@ from efhorizon.planning.problem import Problem
 from efhorizon.reasons.losses import LEFT_OUT, OVER, WRONG, Losses
 
 RUNS = 400
+RESAMPLES = 40  # their least and largest figures bound 95%
 MAX_STEPS = 200_000_000  # of all runs together: some seconds
 _RUNS_A_CALL = 50
 
@@ -29,8 +30,11 @@ def affordable_m(problem: Problem) -> int:
 
 def simulated_losses(
     problem: Problem, m: int, *, ties: Ties = "uniform", check: Callable[[], None] | None = None, seed: int = 0
-) -> tuple[Losses, int]:
-    """GORP(1, m) from RUNS runs, and their number. `check` may end it between runs by an exception."""
+) -> tuple[Losses, list[Losses]]:
+    """GORP(1, m) from RUNS runs, and from RESAMPLES samples of them, drawn with replacement.
+
+    `check` may end it between runs by an exception.
+    """
     rng = np.random.default_rng(seed)
     played: list[NDArray[np.int32]] = []
     while len(played) * _RUNS_A_CALL < RUNS:
@@ -39,7 +43,12 @@ def simulated_losses(
         found = gorp(problem.mdp, k=1, m=m, runs=_RUNS_A_CALL, rng=rng, exploration_policy=problem.policy, ties=ties)
         played.append(found.actions)
     actions = np.concatenate(played)
-    return _counted(problem, m, actions), len(actions)
+    resampled = []
+    for _ in range(RESAMPLES):
+        if check is not None:
+            check()
+        resampled.append(_counted(problem, m, actions[rng.integers(len(actions), size=len(actions))]))
+    return _counted(problem, m, actions), resampled
 
 
 def _counted(problem: Problem, m: int, actions: NDArray[np.int32]) -> Losses:
@@ -59,10 +68,10 @@ def _counted(problem: Problem, m: int, actions: NDArray[np.int32]) -> Losses:
         taken = actions[alive, time]
         place[alive] = np.where(optimal[place[alive], taken], line.successors[place[alive], taken], -1)
     visited, numbers = np.concatenate(pairs), np.concatenate(counts)
-    number = np.full(line.num_pairs, LEFT_OUT, np.int64)
-    number[visited] = np.arange(len(visited))
     successors = line.successors[visited]
-    following = np.where(successors >= 0, number[np.maximum(successors, 0)], OVER)
+    number = np.minimum(np.searchsorted(visited, successors), len(visited) - 1)
+    following = np.where(visited[number] == successors, number, LEFT_OUT)
+    following = np.where(successors >= 0, following, OVER)
     following = np.where(optimal[visited], following, WRONG)
     total = numbers.sum(axis=1)
     return Losses(line, m, visited, total / len(actions), numbers / total[:, None], following)

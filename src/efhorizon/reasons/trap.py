@@ -8,6 +8,7 @@ The depth of a trap is the least k for which max Q^k of the right actions exceed
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from efhorizon.planning.problem import Problem
 from efhorizon.planning.values import Values, relative_error
@@ -15,10 +16,9 @@ from efhorizon.planning.values import Values, relative_error
 MAX_PAIRS = 200_000  # pairs within reach of the state; beyond, the depth is not looked for
 
 
-def trap_depth(problem: Problem, values: Values, pair: int) -> int | None:
-    """The least k for which Q^k shows the right action; None where that takes too long to find."""
+def trap_depth(problem: Problem, values: Values, pair: int, right: NDArray[np.bool_]) -> int | None:
+    """The least k for which Q^k shows a right action; None where none does, or that takes too long to find."""
     line, units, discount = problem.timeline, values.units, values.discount
-    right = problem.optimal.actions[pair]
     time = line.time_of(pair)
     layers = [np.array([pair])]  # what can be reached with 0, 1, ... actions
     total = 1

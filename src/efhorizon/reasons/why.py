@@ -7,8 +7,9 @@ it fails more than half the time, for else k = 1 would be no worse, and where it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from efhorizon.agents.tabular.gorp_search import Trial
 from efhorizon.bounds.analysis import Analysis
 from efhorizon.bounds.course import Course, OutOfTimeError
-from efhorizon.bounds.why import ActionReturns, Merged, Method, Reason, Why
+from efhorizon.bounds.why import ActionReturns, Method, Reason, Why
 from efhorizon.gorp.ties import Ties
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import Problem
@@ -29,9 +30,9 @@ from efhorizon.reasons.histogram import histograms
 from efhorizon.reasons.kinds import Evidence
 from efhorizon.reasons.losses import Losses, TooMuchWorkError, losses
 from efhorizon.reasons.needed import deciding_steps, shortest_horizon, steps_that_can_go_wrong
-from efhorizon.reasons.places import SHOWN, places
-from efhorizon.reasons.repair import success
-from efhorizon.reasons.simulation import affordable_m, simulated_losses
+from efhorizon.reasons.places import Place, places
+from efhorizon.reasons.repair import success, success_after
+from efhorizon.reasons.simulation import RUNS, affordable_m, simulated_losses
 from efhorizon.reasons.trap import trap_depth
 from efhorizon.suites.action_names import action_names
 
@@ -41,6 +42,7 @@ UNKNOWN_M = 1000  # where the effective horizon is not known
 _FEWER = 8  # times fewer episodes are tried next, where m takes too much work or GORP hardly ever fails
 _MOST_SUCCESS = 0.9  # of GORP with an m that is only an upper bound
 _NEVER = 1e-9  # a chance to fail that is none
+_EQUAL = 1e-9  # chances that differ by less are equal
 _MAX_PAIRS_CUT = 300_000  # pairs of a table up to which shorter horizons are tried
 
 
@@ -99,11 +101,16 @@ class _Found:
     high: float
     method: Method
     note: str | None = None
-    num_runs: int | None = None  # where it was simulated
+    resampled: Sequence[Losses] = ()  # where it was simulated
 
     @property
     def success(self) -> float:
         return (self.low + self.high) / 2
+
+    @cached_property
+    def after(self) -> NDArray[np.float64]:
+        """The chance to succeed after each action [O, A]."""
+        return success_after(self.losses)[1]
 
 
 @dataclass(frozen=True)
@@ -144,87 +151,71 @@ class _Search:
         m = min(asked, affordable_m(self.problem))
         if m < 1:
             return f"{reason}, and simulating GORP would take too long"
-        found, num_runs = simulated_losses(self.problem, m, ties=self.ties, check=self.check)
+        found, resampled = simulated_losses(self.problem, m, ties=self.ties, check=self.check)
         fewer = "" if m == asked else f" with {m:,} episodes instead of {asked:,}"
-        low, high = Trial(m, round(success(found)[0] * num_runs), num_runs).interval
-        return _Found(
-            found, low, high, "simulation", f"estimated from {num_runs} runs of GORP{fewer}: {reason}", num_runs
-        )
+        low, high = Trial(m, round(success(found)[0] * RUNS), RUNS).interval
+        return _Found(found, low, high, "simulation", f"estimated from {RUNS} runs of GORP{fewer}: {reason}", resampled)
 
 
 def _reasons(problem: Problem, found: _Found, course: Course) -> Why:
-    failing = 1 - found.success
-    result = Why((), found.losses.m, found.success, (found.high - found.low) / 2, found.method, note=found.note)
-    is_lost = float(found.losses.first.sum()) > _NEVER
-    groups, num_places = (
-        _largest(problem, found)
-        if is_lost
-        else ([_Group(np.array([_first_choice(problem, found.losses)]), 0.0, 0.0, (0.0, 0.0), "state")], 0)
-    )
+    at, note = found.losses, found.note
+    result = Why((), at.m, found.success, (found.high - found.low) / 2, found.method)
+    is_lost = float(at.first.sum()) > _NEVER
+    named = places(problem, at) if is_lost else []
+    if not is_lost:
+        note = f"GORP never goes wrong here: with m = {at.m:,} it succeeds with certainty"
+    elif not named:
+        note = _joined(note, "no single state would save it, so this is where most first mistakes are made")
     values = policy_values(problem.timeline, problem.policy, gamma=problem.gamma)
     needed = _needed(problem, found, course)
-    reasons, note = [], found.note
-    for group in groups:
+    reasons: list[Reason] = []
+    for place in named or [_fallback(problem, at)]:
         try:
             course.check()
-            reasons.append(_reason(problem, found, group, values, needed, failing if is_lost else 0.0))
+            reasons.append(_reason(problem, found, place, values, needed))
         except OutOfTimeError:
-            note = "; ".join(filter(None, [note, "time was up before all reasons were looked at"]))
+            note = _joined(note, "time was up before all reasons were looked at")
             break
     if not is_lost:
-        note = f"GORP never goes wrong here: with m = {found.losses.m:,} it succeeds with certainty"
         reasons = [reason for reason in reasons if reason.factors[reason.kind] >= kinds.LEAST_FACTOR]
-    return replace(result, reasons=tuple(reasons), num_places=num_places, note=note)
+    together = _avoided(at, named[: len(reasons)]) if named and reasons else 0.0
+    return replace(result, reasons=tuple(reasons), together=together, note=note)
 
 
-@dataclass(frozen=True)
-class _Group:
-    """Places [n] in the losses that are one reason, by descending chance of a first mistake."""
-
-    places: NDArray[np.int64]
-    share: float
-    avoided: float
-    interval: tuple[float, float]
-    merged: Merged
-    steps: int | None = None
+def _joined(*notes: str | None) -> str:
+    return "; ".join(filter(None, notes))
 
 
-def _largest(problem: Problem, found: _Found) -> tuple[list[_Group], int]:
-    """The groups where most first mistakes are made, and the number of all groups."""
-    first = found.losses.first
-    merged = places(problem, found.losses)
-    shares = merged.shares(first)
-    groups = []
-    for label in np.argsort(-shares, kind="stable")[:SHOWN]:
-        if shares[label] > 0:
-            members = np.flatnonzero(merged.labels == label)
-            members = members[np.argsort(-first[members], kind="stable")]
-            steps = None if merged.steps is None else int(merged.steps[members[0]])
-            groups.append(_Group(members, *_group(found, members, float(shares[label])), merged.merged, steps))
-    return groups, int((shares > 0).sum())
+def _fallback(problem: Problem, at: Losses) -> Place:
+    """The pair with most first mistakes, or else the first with a wrong action, where no fiat raises success."""
+    wrong = ~problem.optimal.actions[at.pairs].all(axis=1)
+    place = int(at.first.argmax()) if at.first.max() > _NEVER else int(np.flatnonzero(wrong)[0])
+    optimal = problem.optimal.actions[at.pairs[place]]
+    action = int(np.where(optimal, at.chances[place], -1.0).argmax())
+    return Place(np.array([place]), (int(at.states[place]),), action, place)
 
 
-def _group(found: _Found, members: NDArray[np.int64], share: float) -> tuple[float, float, tuple[float, float]]:
-    """The share of first mistakes, the part of failures that playing right there avoids, and its interval."""
-    repaired = np.zeros(len(found.losses.pairs), np.bool_)
-    repaired[members] = True
-    low, high = success(found.losses)
-    low_after, high_after = success(found.losses, repaired)
-    middle = (low + high) / 2
-    avoided = ((low_after + high_after) / 2 - middle) / (1 - middle)
-    if found.num_runs is None:
-        failing = max(1 - high, _NEVER)
-        interval = max(0.0, (low_after - high) / (1 - low)), min(share, (high_after - low) / failing)
-        return share, avoided, (min(interval[0], avoided), max(interval[1], avoided))
-    lost = round((1 - low) * found.num_runs)
-    bounds = Trial(found.losses.m, round(share * lost), lost).interval
-    part = avoided / share
-    return share, avoided, (part * bounds[0], min(1.0, part * bounds[1]))
+def _avoided(at: Losses, named: Sequence[Place]) -> float:
+    """The share of failures that right play at some places avoids."""
+    forced = np.max([place.fiat(at) for place in named], axis=0)
+    before, after = sum(success(at)) / 2, sum(success(at, forced)) / 2
+    return max(0.0, (after - before) / max(1 - before, _NEVER))
 
 
-def _first_choice(problem: Problem, found: Losses) -> int:
-    """The first place with a wrong action."""
-    return int(np.flatnonzero(~problem.optimal.actions[found.pairs].all(axis=1))[0])
+def _interval(found: _Found, place: Place, share: float) -> tuple[float, float]:
+    """In which the share lies: for certain, or with 95% confidence."""
+    at = found.losses
+    if not found.resampled:
+        (low, high), (low_after, high_after) = success(at), success(at, place.fiat(at))
+        failing = max(1 - high, _NEVER), max(1 - low, _NEVER)
+        least, most = max(0.0, low_after - high) / failing[1], min(1.0, max(0.0, high_after - low) / failing[0])
+        return min(least, share), max(most, share)
+    pairs = at.pairs[place.members]
+    shares = [share]
+    for each in found.resampled:
+        own = replace(place, members=np.flatnonzero(np.isin(each.pairs, pairs)))
+        shares.append(_avoided(each, [own]))
+    return min(shares), max(shares)
 
 
 def _needed(problem: Problem, found: _Found, course: Course) -> int:
@@ -248,42 +239,57 @@ def _needed(problem: Problem, found: _Found, course: Course) -> int:
     return own
 
 
-def _reason(problem: Problem, found: _Found, group: _Group, values: Values, needed: int, failing: float) -> Reason:
+def _reason(problem: Problem, found: _Found, place: Place, values: Values, needed: int) -> Reason:
     at = found.losses
-    place = int(group.places[0])
-    pair = int(at.pairs[place])
-    costly = group.places[at.first[group.places] > 0]
-    times = at.times[costly] if len(costly) else at.times[group.places[:1]]
-    right = problem.optimal.actions[pair]
-    best = int(np.where(right, at.chances[place], -1.0).argmax())
-    worst = (
-        None
-        if right.all()
-        else int(np.where(right, -1.0, at.chances[place] + _tempting(problem, values, pair)).argmax())
-    )
-    misleads = is_misleading(problem, values, pair)
-    decision = Decision(problem, pair)
-    half, most, evidence = _decided(found, decision, values, best, worst, misleads, needed)
+    pair = int(at.pairs[place.first])
+    share = _avoided(at, [place]) if place.rise else 0.0
+    right = _right(problem, found, place)
+    wrong = _wrong(problem, found, place, right, values)
+    is_solvable = (sweep := problem.sweep(1)) is not None and (sweep.solvable or sweep.undecided)
+    misleads = not is_solvable and is_misleading(problem, values, pair, right)
+    decision = Decision(problem, pair, right)
+    half, most, evidence = _decided(found, decision, values, place.action, misleads, needed)
     named = kinds.factors(evidence)
+    met = at.times[place.members[at.reach[place.members] > 0]]
     return Reason(
-        state=int(problem.timeline.states[pair]),
+        state=place.states[0],
         time=problem.timeline.time_of(pair),
-        share=group.share,
-        avoided=group.avoided,
-        interval=group.interval,
-        rise=group.avoided * failing,
-        mistake_chance=float(at.mistakes[place]),
-        times=(int(times.min()), int(times.max())),
-        num_states=len(np.unique(at.states[costly if len(costly) else group.places])),
-        merged=group.merged,
+        share=share,
+        interval=_interval(found, place, share) if share else (0.0, 0.0),
+        rise=share * (1 - found.success),
+        first_mistakes=float(at.first[np.isin(at.states, place.states)].sum()) / max(float(at.first.sum()), _NEVER),
+        times=(int(met.min()), int(met.max())),
+        states=place.states,
         kind=kinds.kind_of(named),
         factors=named,
-        **_actions(problem, at, place, decision, values, best, worst),
+        **_actions(at, place, decision, values, wrong),
         episodes_half=half,
         episodes_90=most,
-        steps_to_reward=group.steps,
-        depth=trap_depth(problem, values, pair) if misleads else None,
+        seen_chance=evidence.seen_chance,
+        depth=trap_depth(problem, values, pair, right) if misleads else None,
     )
+
+
+def _right(problem: Problem, found: _Found, place: Place) -> NDArray[np.bool_]:
+    """The actions [A] that are as good for GORP as that of the place; where none raises success, the optimal ones."""
+    optimal: NDArray[np.bool_] = problem.optimal.actions[found.losses.pairs[place.first]]
+    if not place.rise:
+        return optimal
+    after = found.after[place.first]
+    right: NDArray[np.bool_] = optimal & (after >= (1 - _EQUAL) * after[place.action])
+    return right
+
+
+def _wrong(problem: Problem, found: _Found, place: Place, right: NDArray[np.bool_], values: Values) -> int | None:
+    """What costs GORP most instead of the right action."""
+    if right.all():
+        return None
+    lost = found.losses.chances[place.first]
+    if place.rise:
+        after = found.after[place.first]
+        lost = lost * np.maximum(0.0, after[place.action] - after)
+    tempting = _tempting(problem, values, int(found.losses.pairs[place.first])) * max(float(lost.max()), _NEVER)
+    return int(np.where(right, -1.0, lost + tempting).argmax())
 
 
 def _tempting(problem: Problem, values: Values, pair: int) -> NDArray[np.float64]:
@@ -294,38 +300,45 @@ def _tempting(problem: Problem, values: Values, pair: int) -> NDArray[np.float64
 
 
 def _decided(
-    found: _Found, decision: Decision, values: Values, right: int, wrong: int | None, misleads: bool, needed: int
+    found: _Found, decision: Decision, values: Values, right: int, misleads: bool, needed: int
 ) -> tuple[int | None, int | None, Evidence]:
     """Episodes to decide with chances of 1/2 and 90%, and the evidence for the kind."""
     problem, at = decision.problem, found.losses
     mdp = problem.mdp
     at_risk = max(at.steps_at_risk, found.success * steps_that_can_go_wrong(problem))
     evidence = Evidence(mdp.num_actions, mdp.horizon, needed, at.m, at_risk, misleads=misleads)
-    if wrong is None:
+    if decision.right.all():
         return 1, 1, evidence
     if misleads:
         return None, None, evidence
+    rival = _rival(decision, values, right)
     try:
         half, most = decision.episodes(0.5), decision.episodes(kinds.DECIDED)
-        pair_episodes = decision.episodes(kinds.DECIDED, (right, wrong))
-        seen = decision.seen_chance(right, wrong)
+        pair_episodes = decision.episodes(kinds.DECIDED, (right, rival))
+        seen = decision.seen_chance(right, rival)
     except NoLatticeError:
-        seen, pair = approximate_evidence(problem, values, decision.pair, right, wrong, kinds.DECIDED)
+        seen, pair = approximate_evidence(problem, values, decision.pair, right, rival, kinds.DECIDED)
         return None, None, replace(evidence, seen_chance=seen, pair_episodes=pair)
     return half, most, replace(evidence, seen_chance=seen, episodes=most, pair_episodes=pair_episodes)
 
 
-def _actions(
-    problem: Problem, at: Losses, place: int, decision: Decision, values: Values, right: int, wrong: int | None
-) -> dict[str, Any]:
+def _rival(decision: Decision, values: Values, right: int) -> int:
+    """The action that is hardest to tell from the right one: of those with less Q^1, if there are any, the largest."""
+    row = action_values(decision.problem.timeline, values, decision.pair).astype(np.float64)
+    is_less = ~decision.right & (row < row[right])
+    return int(np.where(is_less if is_less.any() else ~decision.right, row, -np.inf).argmax())
+
+
+def _actions(at: Losses, place: Place, decision: Decision, values: Values, wrong: int | None) -> dict[str, Any]:
+    problem = decision.problem
     names = action_names(problem.mdp.metadata, problem.mdp.num_actions)
     row = action_values(problem.timeline, values, decision.pair)
-    chosen = [action for action in (right, wrong) if action is not None]
+    chosen = [action for action in (place.action, wrong) if action is not None]
     found = [
         ActionReturns(
             action=action,
             name=names[action],
-            chance=float(at.chances[place, action]),
+            chance=float(at.chances[place.first, action]),
             q=values.scale.reward(row[action].item()),
             returns=returns,
             probabilities=probabilities,

@@ -19,7 +19,7 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -52,6 +52,7 @@ from efhorizon.study.analysis_record import (
     DecidingState,
     MeasureFigures,
     ReasonFigures,
+    ReasonScene,
     Replay,
     ReturnHistogram,
     StageSeconds,
@@ -61,7 +62,7 @@ from efhorizon.study.analysis_record import (
     WitnessFigures,
     is_complete,
 )
-from efhorizon.study.drawings import Pictures, drawn, episode_sheet, picture_note, told
+from efhorizon.study.drawings import Pictures, drawn, episode_sheet, picture_note, reason_scenes, told
 from efhorizon.study.results import Results
 from efhorizon.study.variants import Explorer, PolicyFile, explorer
 from efhorizon.suites.action_names import action_names
@@ -100,9 +101,9 @@ def current_analysis(
         if pictures is None:
             return None
         results.write_pictures(pictures)
-    completed = _completed(mdp, analysis, max_k, policy)
+    completed, pictures = _completed(mdp, analysis, max_k, policy)
     if completed is not analysis:
-        results.write_analysis(completed)
+        results.write_analysis(completed, pictures)
     return completed
 
 
@@ -122,17 +123,23 @@ def is_current(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K,
     )
 
 
-def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: PolicyFile | None) -> CompleteAnalysis:
-    """The analysis with what older versions did not compute."""
+def _completed(
+    mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: PolicyFile | None
+) -> tuple[CompleteAnalysis, Pictures]:
+    """The analysis with what older versions did not compute, and pictures of that."""
+    pictures: Pictures = {}
     lacks_ties, lacks_why = analysis.figures.exact_by_ties is UNSET, analysis.figures.why is UNSET
     missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
     if policy is None:
         analysis = _with_measures(mdp, analysis, max_k)
     if not lacks_ties and not lacks_why and not missing:
-        return analysis
-    given = _problem(mdp, max_k, None if policy is None else explorer(mdp, policy))
+        return analysis, pictures
+    guide = None if policy is None else explorer(mdp, policy)
+    given = _problem(mdp, max_k, guide)
     if lacks_why:
-        analysis = replace(analysis, figures=_with_why(given, analysis.figures))
+        figures = _with_why(given, analysis.figures)
+        figures = figures if guide is None else replace(figures, why=_reasons_of_variant(guide.mdp, figures))
+        analysis = replace(analysis, figures=figures, reason_scenes=_reason_scenes(mdp, figures, analysis.id, pictures))
     if lacks_ties:
         figures = replace(analysis.figures, exploration_length=given.occupancy_minima.length)
         analysis = replace(analysis, figures=_with_ties(given, figures))
@@ -152,7 +159,7 @@ def _completed(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: 
             titles={**analysis.titles, **{bound.name: bound.title for bound in missing}},
             provenance=replace(analysis.provenance, bounds=_inputs(mdp, max_k, policy).bounds),
         )
-    return analysis
+    return analysis, pictures
 
 
 def _with_measures(mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int) -> CompleteAnalysis:
@@ -237,6 +244,8 @@ def analysis_record(
     replayed = mdp.metadata.get("verification")
     verification = None if replayed is None else record_of(replayed, Replay, f"{_name(mdp)}: verification")
     figures = _with_ties(given, _figures(analysis)) if is_new else _figures(analysis)
+    if guide is not None:
+        figures = _of_variant(unguided, guide.mdp, figures, name)
     start_observation, start_drawing = told(mdp, 0)
     record = AnalysisRecord(
         id=name,
@@ -247,7 +256,7 @@ def analysis_record(
         reward_factor=float(mdp.metadata.get("reward_factor", 1.0)),
         exploration=UNIFORM if guide is None else guide.record.label,
         explorer=UNSET if guide is None else guide.record,
-        figures=figures if guide is None else _of_variant(unguided, guide.mdp, figures, name),
+        figures=figures,
         titles=dict(analysis.titles),
         table=TableFigures(
             num_states=mdp.num_states,
@@ -258,6 +267,7 @@ def analysis_record(
             verification=verification,
         ),
         deciding=deciding,
+        reason_scenes=_reason_scenes(mdp, figures, name, pictures),
         start_picture=start_picture,
         start_observation=start_observation,
         start_drawing=start_drawing,
@@ -306,7 +316,27 @@ def _of_variant(unguided: Problem, told_apart: TabularMDP, figures: CompleteFigu
         deciding_state=named(figures.deciding_state),
         theorem_states={k: named(witness) for k, witness in figures.theorem_states.items()},
         most_failures=None if failing is None else replace(failing, state=_state_of(told_apart, failing.state)),
+        why=_reasons_of_variant(told_apart, figures),
     )
+
+
+def _reasons_of_variant(told_apart: TabularMDP, figures: CompleteFigures) -> list[ReasonFigures] | UnsetType:
+    if figures.why is UNSET:
+        return UNSET
+    return [
+        replace(
+            reason,
+            state=_state_of(told_apart, reason.state),
+            states=list(dict.fromkeys(_state_of(told_apart, state) for state in reason.states)),
+        )
+        for reason in figures.why
+    ]
+
+
+def _reason_scenes(
+    mdp: TabularMDP, figures: CompleteFigures, name: str, pictures: Pictures
+) -> list[ReasonScene] | UnsetType:
+    return UNSET if figures.why is UNSET else reason_scenes(mdp, figures.why, name, pictures)
 
 
 def _with_ties(given: Problem, figures: CompleteFigures) -> CompleteFigures:
@@ -384,6 +414,9 @@ def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis, policy: PolicyF
         name = f"{_name(mdp, policy)}-deciding"
         if not is_there or drawn(mdp, deciding.state, name, pictures) != deciding.picture:
             return None
+    scenes = analysis.reason_scenes
+    if scenes is not UNSET and _reason_scenes(mdp, analysis.figures, _name(mdp, policy), pictures) != scenes:
+        return None
     episode = episode_sheet(problem(mdp), f"{_name(mdp)}-episode", pictures)
     return pictures if episode == analysis.episode else None
 

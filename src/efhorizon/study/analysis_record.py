@@ -5,12 +5,13 @@ UNSET stands for what older versions did not write; it is not written either.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Final, Generic, Literal, TypeGuard, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 from efhorizon.bounds.interval import Interval
-from efhorizon.bounds.why import Kind, Merged, Method
+from efhorizon.bounds.why import Kind, Method
 from efhorizon.errors import StoreError
 from efhorizon.gorp.ties import Ties
 from efhorizon.io.decode import (
@@ -115,6 +116,11 @@ class MeasureFigures(Record, frozen=True, kw_only=True):
     harder: Literal["larger", "smaller"]  # which values mean a harder environment
 
 
+def check_distribution(returns: Sequence[float], probabilities: Sequence[float]) -> None:
+    if len(returns) != len(probabilities) or not all(0 <= p <= 1 + 1e-9 for p in probabilities):
+        raise ValueError(f"{len(returns)} returns need as many probabilities between 0 and 1")
+
+
 class ReasonAction(Record, frozen=True, kw_only=True):
     """An action of the state of a reason, and the returns of episodes that take it and explore then."""
 
@@ -125,27 +131,28 @@ class ReasonAction(Record, frozen=True, kw_only=True):
     returns: Numbers = field(default_factory=list)
     probabilities: Numbers = field(default_factory=list)
 
+    def __post_init__(self) -> None:
+        check_distribution(self.returns, self.probabilities)
+
 
 class ReasonFigures(Record, frozen=True, kw_only=True):
-    """A place where GORP makes its first mistake: `bounds/why.py`."""
+    """A place where GORP loses its chance: `bounds/why.py`."""
 
     state: Count
     time: Count
     share: Number
-    avoided: Number
     interval: tuple[Number, Number]
     rise: Number
-    mistake_chance: Number
+    first_mistakes: Number
     times: tuple[Count, Count]
-    num_states: Positive
-    merged: Merged
+    states: Annotated[list[Count], Meta(min_length=1)]
     kind: Kind
     factors: dict[Kind, Number | None]
     right: ReasonAction
     wrong: ReasonAction | None = None
     episodes_half: LargePositive | None = None
     episodes_90: LargePositive | None = None
-    steps_to_reward: Count | None = None
+    seen_chance: Probability | None = None
     depth: Positive | None = None
 
 
@@ -157,8 +164,7 @@ class WhyBasis(Record, frozen=True, kw_only=True):
     success: Number | None = None
     error: Number = 0.0
     method: Method | None = None
-    num_places: Count = 0
-    elsewhere: Number = 0.0
+    together: Number = 0.0
     kind: Kind | None = None
     note: Text | None = None
 
@@ -296,8 +302,7 @@ class ReturnHistogram(Record, frozen=True, kw_only=True):
     probabilities: Numbers = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if len(self.returns) != len(self.probabilities) or not all(0 <= p <= 1 + 1e-9 for p in self.probabilities):
-            raise ValueError(f"{len(self.returns)} returns need as many probabilities between 0 and 1")
+        check_distribution(self.returns, self.probabilities)
 
 
 class DecidingAction(Record, frozen=True, kw_only=True):
@@ -319,6 +324,14 @@ class DecidingState(Record, frozen=True, kw_only=True):
     observation: Text | UnsetType = UNSET  # what is observed there, in one line; of environments that are not listed
     drawing: Text | UnsetType = UNSET  # the state as text, where the environment draws text
     actions: Annotated[list[DecidingAction], Meta(max_length=MAX_ITEMS)]
+
+
+class ReasonScene(Record, frozen=True, kw_only=True):
+    """What the state of a reason looks like."""
+
+    picture: Text | None = None
+    observation: Text | UnsetType = UNSET  # as in `DecidingState`
+    drawing: Text | UnsetType = UNSET
 
 
 class EpisodeSheet(Record, frozen=True, kw_only=True):
@@ -408,6 +421,7 @@ class AnalysisRecord(Record, Generic[FiguresT_co], frozen=True, kw_only=True):
     titles: dict[str, str] = field(default_factory=dict)  # of the bounds, for people
     table: TableFigures | None = None
     deciding: DecidingState | None = None
+    reason_scenes: Annotated[list[ReasonScene], Meta(max_length=MAX_ITEMS)] | UnsetType = UNSET  # as `figures.why`
     start_picture: Text | None = None
     start_observation: Text | UnsetType = UNSET  # as in `deciding`
     start_drawing: Text | UnsetType = UNSET
@@ -441,6 +455,8 @@ class AnalysisRecord(Record, Generic[FiguresT_co], frozen=True, kw_only=True):
             "deciding": None if self.deciding is None else self.deciding.picture,
             "episode": None if self.episode is None else self.episode.picture,
         }
+        scenes = () if self.reason_scenes is UNSET else self.reason_scenes
+        named |= {f"reason-{number}": scene.picture for number, scene in enumerate(scenes, 1)}
         return {kind: name for kind, name in named.items() if name is not None}
 
 

@@ -1,6 +1,8 @@
-"""The pictures of an analysis: the start state, the state that decides, an optimal episode."""
+"""The pictures of an analysis: the start state, the states that make it hard, an optimal episode."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -8,7 +10,7 @@ from efhorizon.errors import EfhorizonError
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import Problem
-from efhorizon.study.analysis_record import EpisodeSheet
+from efhorizon.study.analysis_record import EpisodeSheet, ReasonFigures, ReasonScene
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import observation_text, picture, text_drawing
@@ -42,6 +44,20 @@ def told(mdp: TabularMDP, state: int) -> tuple[str | UnsetType, str | UnsetType]
         return observation_text(mdp, state) or UNSET, text_drawing(mdp, state) or UNSET
     except EfhorizonError:
         return UNSET, UNSET
+
+
+def reason_scenes(mdp: TabularMDP, why: Sequence[ReasonFigures], name: str, pictures: Pictures) -> list[ReasonScene]:
+    """What the states of the reasons look like; a state that two reasons share is drawn once."""
+    scenes: dict[int, ReasonScene] = {}
+    for number, reason in enumerate(why, 1):
+        if reason.state not in scenes:
+            observation, drawing = told(mdp, reason.state)
+            scenes[reason.state] = ReasonScene(
+                picture=drawn(mdp, reason.state, f"{name}-reason-{number}", pictures),
+                observation=observation,
+                drawing=drawing,
+            )
+    return [scenes[reason.state] for reason in why]
 
 
 def episode_sheet(given: Problem, name: str, pictures: Pictures) -> EpisodeSheet | None:

@@ -5,7 +5,8 @@
     DIR/claims/NAME.lock                  locked by the process that is making this row; the lock ends with the process
     DIR/analyses/NAME.json                one MDP each
     DIR/pictures/NAME-start.png           the start state
-    DIR/pictures/NAME-deciding.png        the state that makes it hard
+    DIR/pictures/NAME-deciding.png        the state that decides the bound of Theorem 5.4
+    DIR/pictures/NAME-reason-1.png        a state where GORP loses its chance; up to three
     DIR/pictures/NAME-episode.png         an optimal episode, a sheet of frames
     DIR/study.json                        what was planned, and the result for each environment
     DIR/tables/, DIR/tables.csv           the tables that were built here, and what is known about those built elsewhere

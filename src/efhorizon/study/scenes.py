@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.mdp import TabularMDP
+from efhorizon.planning.earliest import earliest_actions
 from efhorizon.planning.optimal import OptimalValues
 from efhorizon.planning.timeline import Timeline
 from efhorizon.suites.drawing import picture
@@ -15,7 +16,6 @@ from efhorizon.suites.drawing import picture
 MAX_FRAMES = 200
 MAX_FRAME_WIDTH = 160  # pixels, the width of an Atari screen
 _COLUMNS = 16
-_NEVER = np.iinfo(np.int64).min // 2  # less than any sum of rewards in units
 
 
 @dataclass(frozen=True)
@@ -39,21 +39,9 @@ class SpriteSheet:
 
 
 def optimal_episode(timeline: Timeline, optimal: OptimalValues) -> OptimalEpisode:
-    """An optimal episode that is paid early: of all optimal actions those that maximise the sum of (T - t) R_t.
-
-    Without that rule a gridworld, which pays success at any time, would show an agent that spins until the last moment.
-    """
+    """An optimal episode that is paid as early as can be."""
     mdp = timeline.mdp
-    units = optimal.values.scale.sum_units
-    earliness = np.zeros(timeline.num_pairs, units.dtype)
-    choice = np.zeros(timeline.num_pairs, np.int64)
-    for time in reversed(range(mdp.horizon)):
-        layer = timeline.layer(time)
-        successors = timeline.successors[layer]
-        following = np.where(successors >= 0, earliness[successors], 0)
-        score = (mdp.horizon - time) * units[mdp.reward_codes[timeline.states[layer]]] + following
-        score = np.where(optimal.actions[layer], score, _NEVER)
-        choice[layer], earliness[layer] = score.argmax(axis=1), score.max(axis=1)
+    choice = earliest_actions(timeline, optimal).argmax(axis=1)
     pair, states, actions, rewards = 0, [], [], []
     while pair >= 0:
         state, action = int(timeline.states[pair]), int(choice[pair])

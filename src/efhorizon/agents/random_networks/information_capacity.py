@@ -58,12 +58,14 @@ def policy_optimal_information_capacity(problem: Problem) -> Measured:
         return Measured(None, reason=played)
     returns = np.unique(played.units)
     behind = (returns - played.optimal).astype(np.float64)  # [R], at most 0
-    chances = [(behind == 0).astype(np.float64)]
+    is_best = (behind == 0).astype(np.float64)
+    coins = [(is_best, 1 - is_best)]  # the chance of O = 1 after each return, and that of O = 0
     spread = float(returns[-1] - returns[0])
     if spread > 0:
-        chances += [np.exp(behind / (eta * spread)) for eta in TEMPERATURES]
+        exponents = [behind / (eta * spread) for eta in TEMPERATURES]
+        coins += [(np.exp(each), -np.expm1(each)) for each in exponents]
     shares = _shares(played.units)
-    found = [_apart(shares @ each) for each in chances]  # [N] each
+    found = [_apart(shares @ yes, shares @ no) for yes, no in coins]  # [N] each
     return _measured(max(found, key=lambda each: float(each.mean())), played)
 
 
@@ -76,12 +78,17 @@ def _shares(units: NDArray[np.int64]) -> _Floats:
     return shares
 
 
-def _apart(chances: _Floats) -> _Floats:
-    """How far a coin of each chance [N] is from one of their mean, in nats: the mean of this is the capacity."""
-    mean = chances.mean()
-    if (chances == chances[0]).all():
-        return np.zeros(len(chances))  # exactly, whatever the mean is rounded to
-    apart: _Floats = rel_entr(chances, mean) + rel_entr(1 - chances, 1 - mean)
+def _apart(yes: _Floats, no: _Floats) -> _Floats:
+    """How far a coin of each chance [N] is from one of their mean, in nats: the mean of this is the capacity.
+
+    The chances of both sides are given: 1 - yes would be rounded to 0 where a large temperature makes all but sure.
+    """
+    if (yes == yes[0]).all() and (no == no[0]).all():
+        return np.zeros(len(yes))  # exactly, whatever the mean is rounded to
+    apart: _Floats = np.zeros(len(yes))
+    for side in (yes, no):
+        if (mean := side.mean()) > 0:  # of chances near the smallest float it can be rounded to 0: they say nothing
+            apart += rel_entr(side, mean)
     return apart
 
 

@@ -73,8 +73,7 @@ def why_hard(analysis: AnyAnalysis) -> list[str]:
         ]
     if figures.optimal_return == figures.worst_return:
         return ["There is nothing to learn: every action sequence earns the same."]
-    gap = None if analysis.deciding is None else _gap(figures, analysis.deciding)
-    sentences = (_verdict(figures), _planning(figures), gap, _episodes(figures), _chance(figures))
+    sentences = (_verdict(figures), _planning(figures), _episodes(figures), _chance(figures))
     return [sentence for sentence in sentences if sentence]
 
 
@@ -99,17 +98,20 @@ def _planning(figures: CompleteFigures) -> str | None:
     return None
 
 
-def _gap(figures: CompleteFigures, deciding: DecidingState) -> str | None:
-    """How far apart the actions of the deciding state are, and what that costs."""
+def gap(analysis: AnyAnalysis) -> str:
+    """How far apart the actions of the state of Theorem 5.4 are, and what that costs; empty where nothing is."""
+    figures, deciding = analysis.figures, analysis.deciding
+    if deciding is None or isinstance(figures, UnfinishedFigures) or figures.optimal_return == figures.worst_return:
+        return ""
     ordered = sorted(action_returns(deciding), key=lambda action: -action.q)
     if len(ordered) < 2 or ordered[0].q == ordered[1].q:
-        return None
+        return ""
     lower = [action for action in ordered if action.q < ordered[0].q]
     best, second = ordered[0], next((action for action in lower if not action.is_optimal), lower[0])
     high, low = numbers.significant(best.q), numbers.significant(second.q)
     against = f"compared with {low} for" if low != high else f"only {numbers.significant(best.q - second.q)} more than"
     return (
-        f"In the deciding state, at time {deciding.time}, {_action(best)} is worth {high} "
+        f"In this state {_action(best)} is worth {high} "
         f"{_play(deciding)}, {against} {_action(second)}.{_harmless(figures, deciding)}"
     )
 

@@ -21,7 +21,16 @@ from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, r
 from efhorizon.render.charts.ladder import Rung, ladder
 from efhorizon.render.html.action_returns import ActionReturns, action_returns
 from efhorizon.render.html.entries import MdpEntry
-from efhorizon.render.html.explanations import figure, horizon_text, ties, undecided, why_hard, will_it_learn, witness
+from efhorizon.render.html.explanations import (
+    figure,
+    gap,
+    horizon_text,
+    ties,
+    undecided,
+    why_hard,
+    will_it_learn,
+    witness,
+)
 from efhorizon.render.html.mdp_practice import about_luck, commands, learning_curves, needed_by_runs, run_lines
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.paper_figures import paper_figures
@@ -122,7 +131,7 @@ def mdp_page(
         "facts": facts(entry, paper),
         "forecast": [] if analysis is None else [worded(sentence) for sentence in will_it_learn(analysis)],
         "why": [] if analysis is None else [worded(sentence) for sentence in why_hard(analysis)],
-        "reasons": reasons_part(analysis),
+        "reasons": reasons_part(analysis, pictures),
         "tried": changes_tried(entry, entries or {}),
         "play": worded("random play"),
         **page_changes(entry, entries or {}),
@@ -133,6 +142,7 @@ def mdp_page(
         "ties": "" if analysis is None else ties(analysis.figures),
         "returns": returns_lines(actions, scale),
         "returns_axis": None if scale is None else return_axis(scale),
+        "gap": "" if analysis is None else worded(gap(analysis)),
         "undecided": "" if analysis is None else undecided(analysis.figures),
         "learning_chart": learning_curves(entry),
         "runs": run_lines(entry.settings),

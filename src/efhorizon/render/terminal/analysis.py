@@ -12,7 +12,7 @@ from efhorizon.bounds.interval import Interval
 from efhorizon.bounds.unfinished import AnytimeAnalysis
 from efhorizon.bounds.why import ActionReturns
 from efhorizon.planning.sweeps import Witness
-from efhorizon.reasons.sentences import headline, percent, remainder, sentences
+from efhorizon.reasons.sentences import headline, percent, quoted, remainder, sentences
 from efhorizon.render import forecasts, numbers
 from efhorizon.render.numbers import significant, steps
 from efhorizon.render.terminal.layout import Parts, bar, literal, table, warned
@@ -86,7 +86,7 @@ def _why(result: Analysis, image: Path | None, scenes: Sequence[SeenState]) -> P
             yield from _scene(scenes[number], "         ")
         for action in filter(None, (reason.right, reason.wrong)):
             role = "right" if action is reason.right else "wrong"
-            yield f"         {role} {literal(action.name)}: {_returns(action)}"
+            yield f"         {role}: {literal(quoted(action.name))} {_returns(action)}"
     if remainder(why):
         yield f"    {literal(remainder(why))}"
     yield ""
