@@ -73,7 +73,8 @@ def detail(reason: Reason, why: Why) -> str:
         earned = f"{quoted(wrong.name)} earns {_figure(wrong.q)} on average if play is random then"
         return f"{earned}, {right} {_figure(reason.right.q)}{deep}"
     details: dict[Kind, str] = {
-        "sparse": f"one episode in {_times(1 / (reason.seen_chance or 1))} shows that {right} is better",
+        "sparse": f"one episode in {_times(1 / reason.seen_chance if reason.seen_chance else factor)} shows that "
+        f"{right} is better",
         "noise": f"what comes later varies so much that it takes {_times(factor)} times the episodes",
         "long": f"the mistakes of many steps add up; one step alone would cost {_times(factor)} times less",
         "actions": f"with six actions it would cost {_times(factor)} times less",

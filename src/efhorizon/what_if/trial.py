@@ -14,6 +14,7 @@ from efhorizon.what_if.kept import Kept
 Verdict = Literal["helps", "only on paper", "makes no difference", "hurts", "cannot be optimal", "unknown"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # best first
 _KNOWS_THE_WAY: tuple[Needs, ...] = ("the graph", "the solution")
+_NOT_BORNE_OUT: Mapping[Kind, str] = {"repeat": "where it was trained, PPO mostly got slower"}  # study/suggestions.md
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Trial:
                 found.append("its best behaviour is not optimal")
         elif self.kept is not None and not self.kept.every:
             found.append(f"some of its best behaviour earns only {self.kept.least_return:g}")
+        if self.kind in _NOT_BORNE_OUT:
+            found.append(_NOT_BORNE_OUT[self.kind])
         if self.slower:
             found.append(f"{' and '.join(name.upper() for name in self.slower)} forecast to need longer")
         return tuple(found)
