@@ -11,6 +11,7 @@ original: then "solved" means the same on both.
 
 Every run is a row in OUT/results as soon as it ends, and every comparison a line of OUT/suggestions.jsonl: the same
 command goes on where it stopped. `--plan` stops after the plan, `--page FILE` only writes the page of what was trained.
+docs/study/suggestions.md is made from data/suggestions.
 """
 
 from __future__ import annotations
@@ -225,13 +226,13 @@ def page(rows: Sequence[Comparison]) -> str:
         "",
         "Changes that `efhorizon what-if` tried on gridworlds, trained with by the paper's protocol: was the direction",
         "right, and the size? Made by `benchmarks/suggestions.py`, which says how they were chosen, before anything",
-        "was trained. Timesteps are those of the environment. All factors are of timesteps after and before the change:",
-        "below 1 it helps. An unsolved table counts as twice its budget.",
+        "was trained. Timesteps are those of the environment. All factors are of timesteps after and before the",
+        "change: below 1 it helps. An unsolved table counts as twice its budget.",
         "",
         report(rows),
         "",
         "The forecast was fitted to the study's runs, which have these gridworlds as they are and with the suite's",
-        "shapings. So it has seen the tables before the change, and of the changed ones those with the suite's shaping.",
+        "shapings. So it has seen the tables before the change, and of the changed ones those with such a shaping.",
         "",
         "## By kind of change",
         "",
