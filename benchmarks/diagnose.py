@@ -1,11 +1,12 @@
-"""Are the intervals of `efhorizon diagnose` right? On tables whose exact m is known, through the live environment alone.
+"""Are the intervals of `efhorizon diagnose` right? Where the exact m is known, through the live environment alone.
 
-    python benchmarks/diagnose.py --out data/diagnose/coverage.jsonl [--factor 20] [--most-steps 5000000] [--only NAME ...]
-        [--suites atari,minigrid,procgen] [--minutes 10] [--workers 1] [--page docs/study/diagnose.md]
+    python benchmarks/diagnose.py --out data/diagnose/coverage.jsonl [--factor 20] [--most-steps 5000000]
+        [--only NAME ...] [--suites atari,minigrid,procgen] [--minutes 10] [--page docs/study/diagnose.md]
 
-The exact m_1 and m_2 of uniform ties come from data/study/mdps.parquet. Each environment is diagnosed once with a budget
-of FACTOR times the exact cost T^2 A m_1, the cheapest first, as long as that is at most `--most-steps`. Every diagnosis
-is a line of OUT as soon as it ends, and the same command goes on where it stopped. `--page` only writes the page.
+The exact m_1 and m_2 of uniform ties come from data/study/mdps.parquet. Each environment is diagnosed once with a
+budget of FACTOR times the exact cost T^2 A m_1, the cheapest first, as long as that is at most `--most-steps`. Every
+diagnosis is a line of OUT as soon as it ends, and the same command goes on where it stopped. `--page` only writes the
+page.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import efhorizon as ef
-from efhorizon.evaluation import published
 
 MDPS = Path("data/study/mdps.parquet")
 
@@ -103,11 +103,11 @@ def page(rows: Sequence[Row]) -> str:
     lines = [
         "# Diagnoses beside the truth",
         "",
-        "How often does the 90% interval of `efhorizon diagnose` hold the exact m, and how wide is it? Each environment was",
-        "played live, without its table, with a budget of some times the exact cost T^2 A m_1; the exact m comes from its",
-        "table. Made by `python benchmarks/diagnose.py --page docs/study/diagnose.md`.",
+        "How often does the 90% interval of `efhorizon diagnose` hold the exact m, and how wide is it? Each environment",
+        "was played live, without its table, with a budget of some times the exact cost T^2 A m_1. The exact m comes",
+        "from the table. Made by `python benchmarks/diagnose.py --page docs/study/diagnose.md`.",
         "",
-        "| budget | k | tables | exact m > 1 | covered | covered, m > 1 | median high/low | median high/low, m > 1 | no upper end |",
+        "| budget | k | tables | exact m > 1 | covered | of m > 1 | median high/low | of m > 1 | no upper end |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     groups = sorted({(-row.factor, row.k) for row in rows})
@@ -120,7 +120,10 @@ def page(rows: Sequence[Row]) -> str:
         )
     for factor in sorted({row.factor for row in rows}, reverse=True):
         lines += ["", f"## Budget of {factor:g} times the exact cost", ""]
-        lines += ["| environment | suite | k | exact m | interval | estimate | steps played | |", "|---|---|---|---|---|---|---|---|"]
+        lines += [
+            "| environment | suite | k | exact m | interval | estimate | steps played | |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
         for row in sorted(rows, key=lambda each: (each.suite, each.name, each.k)):
             if row.factor == factor:
                 high = "no end" if row.high is None else f"{row.high:,}"
@@ -133,12 +136,12 @@ def page(rows: Sequence[Row]) -> str:
 
 
 def _share(rows: Sequence[Row]) -> str:
-    return f"{sum(row.covers for row in rows)} ({sum(row.covers for row in rows) / len(rows):.0%})" if rows else "–"
+    return f"{sum(row.covers for row in rows)} ({sum(row.covers for row in rows) / len(rows):.0%})" if rows else "-"
 
 
 def _median(rows: Sequence[Row]) -> str:
     middle = statistics.median([row.width for row in rows]) if rows else math.inf
-    return f"{middle:.2f}" if math.isfinite(middle) else "–"
+    return f"{middle:.2f}" if math.isfinite(middle) else "-"
 
 
 def main() -> None:
@@ -154,7 +157,7 @@ def main() -> None:
     parser.add_argument("--page", type=Path)
     options = parser.parse_args()
     if options.page is not None:
-        published.write(options.page, page(rows_of(options.out)))
+        options.page.write_text(page(rows_of(options.out)))
         return
     began = time.monotonic()
     done = {(row.name, row.factor, row.seed) for row in rows_of(options.out)}
@@ -172,7 +175,10 @@ def main() -> None:
             file.writelines(json.dumps(asdict(row)) + "\n" for row in found)
         for row in found:
             missed = "" if row.covers else "  MISSED"
-            print(f"{row.name} k={row.k} exact {row.exact}: {row.low} {row.estimate} {row.high}  {row.seconds} s{missed}", flush=True)
+            print(
+                f"{row.name} k={row.k} exact {row.exact}: {row.low} {row.estimate} {row.high}  {row.seconds} s{missed}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -34,10 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "name",
         nargs="?",
         metavar="ENV",
-        help="a name from `efhorizon list`, or an environment: a Gymnasium id, module:Id, module:Class or file.py:Class",
+        help="a name from `efhorizon list`, or an environment: a Gymnasium id, module:Id, module:Class, file.py:Class",
     )
     _arguments.completed(name, _arguments.environment_names)
-    _environments.add_environment(parser, "instead of ENV: an environment of Gymnasium's, even if the catalogue has its name too")
+    _environments.add_environment(
+        parser, "instead of ENV: an environment of Gymnasium's, even if the catalogue has its name too"
+    )
     _arguments.add_horizon(parser, "that of the name or id")
     parser.add_argument(
         "--max-steps", type=_types.count(), metavar="N", help="budget: steps of the environment (default: 1,000,000)"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from efhorizon.build.engine import engine
+from efhorizon.diagnose.advice import what_to_try
 from efhorizon.diagnose.diagnosis import Diagnosis, assumptions, for_k, optimal_chance, random_statistics
 from efhorizon.diagnose.log import Log
 from efhorizon.diagnose.outlook import Known, outlook
+from efhorizon.diagnose.stage import Chance, Return
 from efhorizon.diagnose.subject import Subject
 from efhorizon.diagnose.survey import Findings, Settings, Survey
 from efhorizon.suites.simulator import SimulatorError
@@ -41,17 +44,16 @@ def diagnosed(
     finally:
         pool.close()
         log.close()
-    return _diagnosis(subject, settings, findings, num_actions, (chance, how))
+    return _diagnosis(subject, settings, findings, num_actions, chance, how)
 
 
-def _diagnosis(subject: Subject, settings: Settings, findings: Findings, num_actions: int, kind: tuple) -> Diagnosis:
-    chance, how = kind
+def _diagnosis(
+    subject: Subject, settings: Settings, findings: Findings, num_actions: int, chance: Chance, how: Return
+) -> Diagnosis:
     has_chance = chance != "none"
     target = findings.target(has_chance, settings.best_return)
     by_k = {
-        k: for_k(
-            findings, k, target=target, horizon=settings.horizon, num_actions=num_actions, has_chance=has_chance
-        )
+        k: for_k(findings, k, target=target, horizon=settings.horizon, num_actions=num_actions, has_chance=has_chance)
         for k in range(1, settings.max_k + 1)
     }
     statistics, share = random_statistics(findings), optimal_chance(findings, target)
@@ -60,7 +62,7 @@ def _diagnosis(subject: Subject, settings: Settings, findings: Findings, num_act
     cheapest = min(
         known, key=lambda each: each.sample_complexity.estimate if each.sample_complexity else math.inf, default=None
     )
-    return Diagnosis(
+    found = Diagnosis(
         id=subject.id,
         suite=subject.suite,
         horizon=settings.horizon,
@@ -94,3 +96,4 @@ def _diagnosis(subject: Subject, settings: Settings, findings: Findings, num_act
             )
         ),
     )
+    return replace(found, what_to_try=tuple(what_to_try(found)))

@@ -69,12 +69,15 @@ class Diagnosis:
     seconds: float
     assumptions: tuple[str, ...]
     forecast: dict[Algorithm, Forecast]
+    what_to_try: tuple[str, ...] = ()
 
     @property
     def best_k(self) -> ForK | None:
         """The k with the least estimate of timesteps."""
         known = [each for each in self.by_k.values() if each.m is not None and math.isfinite(each.m.estimate)]
-        return min(known, key=lambda each: each.m.estimate * self.num_actions**each.k if each.m else math.inf, default=None)
+        return min(
+            known, key=lambda each: each.m.estimate * self.num_actions**each.k if each.m else math.inf, default=None
+        )
 
     def as_json(self) -> dict[str, Any]:
         """In plain types; infinite numbers are null."""
@@ -101,6 +104,7 @@ class Diagnosis:
             "stopped_by": self.stopped_by or None,
             "seconds": round(self.seconds, 3),
             "assumptions": list(self.assumptions),
+            "what_to_try": list(self.what_to_try),
             "forecast": {name: each.as_json() for name, each in self.forecast.items()},
         }
 
@@ -151,17 +155,19 @@ def assumptions(by_k: Sequence[ForK], chance: Chance, how: Return, is_given: boo
     """What the intervals take for granted, one sentence each."""
     said = []
     if chance == "none":
-        said.append("The environment is deterministic, as far as resets with other seeds and reseeded generators showed.")
+        said.append(
+            "The environment is deterministic, as far as resets with other seeds and reseeded generators showed."
+        )
     elif chance == "start":
         said.append("Each run starts where a fresh reset puts it: m is that of a typical start.")
     if chance == "steps":
         said.append(
-            "Steps are random: m is the number of episodes with which half of the played episodes reach the best return, "
+            "Steps are random: m is the number of episodes with which half of the runs reach the best return, "
             "a median over the noise and not a proof about one policy."
         )
     if how == "open-loop":
         said.append(
-            "States cannot be kept or copied, so rollouts replay the actions from a reset with fresh noise: Q^k averages "
+            "States cannot be copied, so rollouts replay the actions from a reset with fresh noise: Q^k averages "
             "over the states to which these actions lead."
         )
     if is_given:
@@ -169,7 +175,9 @@ def assumptions(by_k: Sequence[ForK], chance: Chance, how: Return, is_given: boo
     elif chance == "none":
         said.append("The best return is the largest that any episode had; if more is possible, m and H are larger.")
     else:
-        said.append("The best return is the best mean that greedy play reached; if more is possible, m and H are larger.")
+        said.append(
+            "The best return is the best mean that greedy play reached; if more is possible, m and H are larger."
+        )
     if any(each.m_from == RUNS for each in by_k):
         said.append("The chance that GORP succeeds rises with m; the interval for m comes from complete runs.")
     if any(each.m_from == STEPS for each in by_k):
@@ -193,8 +201,8 @@ def _greedy_return(findings: Findings, k: int, has_chance: bool) -> Between | No
 
 def _reaches_best(findings: Findings, k: int, target: float) -> bool | None:
     passes = [each for each in findings.passes.get(k, []) if each.complete]
-    runs = findings.complete_runs(k)
-    if any(reaches(each.total, target) for each in (*passes, *runs)):
+    totals = [each.total for each in passes] + [run.total for run in findings.complete_runs(k)]
+    if any(reaches(total, target) for total in totals):
         return True
     return False if passes else None
 

@@ -1,14 +1,13 @@
 """Which m the next runs of GORP get: first ever more episodes, then as many as tell most about the least m.
 
-A run with m costs m times as much as a run with 1. The first runs have 1, 2, 4, ... episodes, as many as
-`CLIMB` of the budget pays for: so the largest m that is tried depends on the budget alone, and not on a return that only looks
+A run with m costs m times as much as a run with 1. The first runs have 1, 2, 4, ... episodes, up to where they have
+taken `CLIMB` of the budget: so the largest m that is tried depends on the budget, and not on a return that only looks
 like the best one because nothing better was found yet. The others are spread around the m at which success is most
 likely 1/2.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -172,7 +172,7 @@ class PassTask:
         return GreedyPass(total, float(best_seen), stage.steps_played - before, rewards, decisions, complete)
 
     def _share(self, now: int, left: int) -> float:
-        """What this step may take of the steps that are left: all later ones cost as much as their episodes are long."""
+        """What this step may take of the steps that are left; later ones cost as much as their episodes are long."""
         to_come = max(1, min(self.horizon - now, max(round(2 * self.typical_length) - now, round(self.typical_length))))
         costs = [min(self.horizon - now - later, self.typical_length) for later in range(to_come)]
         return left * costs[0] / max(1e-9, sum(costs))
@@ -210,9 +210,7 @@ def _sequences(num_actions: int, length: int) -> Iterator[Sequence]:
     return itertools.product(range(num_actions), repeat=length)
 
 
-def _rollout(
-    stage: Stage, sequence: Sequence, left: int, rng: np.random.Generator
-) -> tuple[float, int, int]:
+def _rollout(stage: Stage, sequence: Sequence, left: int, rng: np.random.Generator) -> tuple[float, int, int]:
     """Return, length and first reward of one episode: a sequence, then random actions."""
     total, steps, first = 0.0, 0, 0
     given: list[int] = list(sequence)

@@ -1,8 +1,8 @@
 """Any Gymnasium environment with discrete actions as a stage, with or without chance.
 
 An episode starts from a reset with a seed of its own where the start is random, unless that is fixed. A place is
-reached again by a snapshot of the emulator, by a deep copy, or by replaying the actions from the reset: the first of these
-that was seen to be exact. After each return the random generators in reach get new seeds, so that rollouts meet
+reached again by a snapshot of the emulator, by a deep copy, or by replaying the actions from the reset: the first of
+these that was seen to be exact. After each return the random generators in reach get new seeds, so that rollouts meet
 fresh noise. An Atari emulator's own generator of sticky actions cannot be seeded within an episode; it just goes on.
 
 Where a place cannot be kept and steps are random, the same actions lead elsewhere each time. Then rollouts average
@@ -50,7 +50,8 @@ class GymnasiumStage:
         space = self._env.action_space
         if not isinstance(space, gymnasium.spaces.Discrete):
             raise SimulatorError(
-                f"{source.name}: the action space must be Discrete, got {space}; a wrapper can choose some of its actions"
+                f"{source.name}: the action space must be Discrete, got {space}; "
+                "a wrapper can choose some of its actions"
             )
         self._first_action, self.num_actions = int(space.start), int(space.n)
         self.steps_played = 0
@@ -221,9 +222,8 @@ def _copied(env: Any) -> Any:
     """A deep copy that shares what never changes: a table of all transitions is most of a small environment."""
     shared: dict[int, Any] = {}
     for layer in layers(env):
-        names = _CONSTANT_NAMES
-        if type(layer).__module__.startswith(_TOY_TEXT):
-            names += _CONSTANT_IN_TOY_TEXT
+        in_toy_text = type(layer).__module__.startswith(_TOY_TEXT)
+        names = (*_CONSTANT_NAMES, *(_CONSTANT_IN_TOY_TEXT if in_toy_text else ()))
         held = vars(layer)
         shared.update((id(held[name]), held[name]) for name in names if held.get(name) is not None)
     return copy.deepcopy(env, shared)

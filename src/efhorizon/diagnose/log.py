@@ -39,7 +39,9 @@ class Log:
         try:
             return msgspec.json.decode(encoded, type=kind)
         except msgspec.MsgspecError as error:
-            raise StoreError(f"the log of this diagnosis is damaged at {key!r}: {error}; delete it to begin again") from None
+            raise StoreError(
+                f"the log of this diagnosis is damaged at {key!r}: {error}; delete it to begin again"
+            ) from None
 
     def add(self, key: str, result: Any) -> None:
         encoded = msgspec.json.encode(result)

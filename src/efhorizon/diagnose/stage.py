@@ -1,7 +1,7 @@
 """What sampling needs of an environment: begin an episode, mark a place in it, and come back to that place.
 
-Where the environment has chance, each return to the mark meets fresh noise: it is drawn from the generator that the task
-brings along, so that what a task finds depends on the task alone, whichever process does it and whatever it did before.
+Where the environment has chance, each return to the mark meets fresh noise. It is drawn from the generator that the
+task brings along. So what a task finds depends on the task alone, whichever process does it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from efhorizon.diagnose.diagnosis import Diagnosis
 from efhorizon.diagnose.film import Film
 from efhorizon.errors import StoreError
 from efhorizon.io.decode import read_object
-from efhorizon.io.files import written_aside, write_json
+from efhorizon.io.files import write_json, written_aside
 
 FORMAT = "efhorizon-diagnosis"
 FORMAT_VERSION = 1
@@ -38,6 +38,10 @@ def store(results: Path, found: Diagnosis, film: Film | None) -> Path:
     head = {"format": FORMAT, "format_version": FORMAT_VERSION, "film": sheet}
     write_json(path, {**head, **found.as_json()})
     return path
+
+
+def film_path(results: Path, stem: str) -> Path:
+    return folder_of(results) / f"{stem}.png"
 
 
 def diagnosis_paths(results: Path) -> list[Path]:

@@ -8,9 +8,9 @@ before the next is chosen. A budget of minutes ends between two batches; then th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -65,9 +65,9 @@ class Findings:
 
     @property
     def steps_played(self) -> int:
-        passes = [each for several in self.passes.values() for each in several]
-        runs = [each for several in self.runs.values() for each in several]
-        return sum(each.steps for each in (*self.random, *passes, *runs))
+        total = sum(each.steps for each in self.random)
+        total += sum(each.steps for several in self.passes.values() for each in several)
+        return total + sum(each.steps for several in self.runs.values() for each in several)
 
     @property
     def random_returns(self) -> list[float]:
@@ -109,17 +109,17 @@ class Findings:
         return max(means)
 
 
-class Watcher(Protocol):
-    """Receives progress."""
-
-    def __call__(self, findings: Findings, doing: str) -> None: ...
-
-
 class Survey:
     """One diagnosis under way."""
 
     def __init__(
-        self, settings: Settings, num_actions: int, has_chance: bool, engine: Engine[Stage], log: Log, watch: Watcher
+        self,
+        settings: Settings,
+        num_actions: int,
+        has_chance: bool,
+        engine: Engine[Stage],
+        log: Log,
+        watch: Callable[[Findings, str], None],
     ) -> None:
         self.settings, self.num_actions, self.has_chance = settings, num_actions, has_chance
         self.findings = Findings()
@@ -184,7 +184,10 @@ class Survey:
         while not self._is_over() and sum(not run.complete for run in runs) < _MOST_CUT_OFF:
             spent = sum(run.steps for run in runs)
             doses = next_doses(
-                found.complete_runs(k), found.target(self.has_chance, settings.best_return), budget, self._steps_of_one(k)
+                found.complete_runs(k),
+                found.target(self.has_chance, settings.best_return),
+                budget,
+                self._steps_of_one(k),
             )
             if not doses:
                 return
@@ -205,7 +208,7 @@ class Survey:
                 done = [run for run in runs if run.complete]
                 unit = sum(run.steps for run in done) / sum(run.m for run in done)
                 return max([unit, *cut_off]) * float(self.num_actions ** (k - shorter))
-        return self.num_actions**k * max(1.0, found.mean_length) ** 2 / 2
+        return float(self.num_actions**k) * max(1.0, found.mean_length) ** 2 / 2
 
     def _done(self, tasks: Sequence[Any], kind: type[Any], doing: str) -> Iterator[Any]:
         """Results of tasks in order: from the log, or done now."""
@@ -225,9 +228,7 @@ class Survey:
             self._watch(self.findings, doing)
         fresh = iter(made)
         for task, result in zip(tasks, known, strict=True):
-            chosen = result if _is_usable(task, result) else next(fresh)
-            self.findings.seconds += chosen.seconds if _is_usable(task, result) else 0.0
-            yield chosen
+            yield result if _is_usable(task, result) else next(fresh)
 
     def _steps_for_minutes(self, seconds: float) -> float:
         """A budget of steps for one of minutes; kept in the log, so that it stays the same."""

@@ -8,4 +8,17 @@ from efhorizon.library.forecasting import forecast
 from efhorizon.library.running import Training, gorp, train
 from efhorizon.library.studying import Study, report, study
 
-__all__ = ["Study", "Training", "analyze", "build", "diagnose", "forecast", "gorp", "load", "report", "study", "train", "what_if"]
+__all__ = [
+    "Study",
+    "Training",
+    "analyze",
+    "build",
+    "diagnose",
+    "forecast",
+    "gorp",
+    "load",
+    "report",
+    "study",
+    "train",
+    "what_if",
+]

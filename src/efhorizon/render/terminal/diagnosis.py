@@ -8,10 +8,10 @@ from efhorizon.diagnose.diagnosis import STEPS, Diagnosis, ForK
 from efhorizon.diagnose.least_episodes import Interval
 from efhorizon.diagnose.samples import Between
 from efhorizon.render import forecasts, numbers
-from efhorizon.render.advice import what_to_try
 from efhorizon.render.terminal.layout import Parts, heading, literal, table
 
 _CLOSE_SHOWN = 5
+_UNKNOWN = "-"
 _CHANCE = {"none": "deterministic", "start": "random start", "steps": "random steps"}
 
 
@@ -29,7 +29,7 @@ def diagnosis_parts(found: Diagnosis) -> Parts:
     for each in found.forecast.values():
         yield f"  {literal(forecasts.in_words(each))}"
     yield from heading("What to try")
-    for advice in what_to_try(found):
+    for advice in found.what_to_try:
         yield f"  {literal(advice)}"
     yield from heading("What this assumes")
     for sentence in found.assumptions:
@@ -50,7 +50,7 @@ def _by_k(found: Diagnosis) -> Parts:
     yield from heading("Episodes per action sequence (90% intervals)")
     rows = table("k", "m", "H_k", "greedy return", "runs", "", left=0)
     for each in found.by_k.values():
-        returned = "–" if each.greedy_return is None else numbers.significant(each.greedy_return.estimate)
+        returned = _UNKNOWN if each.greedy_return is None else numbers.significant(each.greedy_return.estimate)
         note = literal(each.reason or ("rough: from the steps seen" if each.m_from == STEPS else ""))
         rows.add_row(str(each.k), _spread(each.m), _spread(each.effective_horizon), returned, str(each.num_runs), note)
     yield rows
@@ -61,8 +61,10 @@ def _by_k(found: Diagnosis) -> Parts:
 def _random_play(found: Diagnosis) -> Parts:
     play = found.random_play
     yield from heading(f"Random play, {numbers.counted(play.episodes, 'episode')}")
-    yield f"  mean return {_between(play.mean_return)}; from {numbers.significant(play.worst_return)} to {numbers.significant(play.best_return)}"
-    yield f"  mean length {_between(play.mean_length)}; {numbers.percent(play.rewarded.estimate)} of the episodes have any reward{_first(found)}"
+    worst, best = numbers.significant(play.worst_return), numbers.significant(play.best_return)
+    yield f"  mean return {_between(play.mean_return)}; from {worst} to {best}"
+    share = numbers.percent(play.rewarded.estimate)
+    yield f"  mean length {_between(play.mean_length)}; {share} of the episodes have any reward{_first(found)}"
 
 
 def _first(found: Diagnosis) -> str:
@@ -79,7 +81,9 @@ def _path(found: Diagnosis) -> Parts:
         return
     yield from heading(f"Greedy play on Q^{shown.k}: {numbers.counted(len(shown.decisions), 'step')}{_signal(shown)}")
     rows = table("step", "action", "gap to the next best", "m that decides it", left=1)
-    with_signal = [(step, each) for step, each in enumerate(shown.decisions) if each.has_signal and each.gap.estimate > 0]
+    with_signal = [
+        (step, each) for step, each in enumerate(shown.decisions) if each.has_signal and each.gap.estimate > 0
+    ]
     for step, each in sorted(with_signal, key=lambda pair: -pair[1].m.estimate)[:_CLOSE_SHOWN]:
         rows.add_row(str(step), literal(action_name(found, each.action)), _between(each.gap), _spread(each.m))
     if with_signal:
@@ -101,7 +105,7 @@ def action_name(found: Diagnosis, action: int) -> str:
 def _spread(each: Interval | None) -> str:
     """An estimate with its interval: 5 (4 to 8)."""
     if each is None:
-        return "–"
+        return _UNKNOWN
     low, middle, high = (_short(value) for value in (each.low, each.estimate, each.high))
     if not math.isfinite(each.high):
         return f"at least {low}" if not math.isfinite(each.estimate) else f"{middle} (at least {low})"
