@@ -103,8 +103,8 @@ def page(rows: Sequence[Row]) -> str:
     lines = [
         "# Diagnoses beside the truth",
         "",
-        "How often does the 90% interval of `efhorizon diagnose` hold the exact m, and how wide is it? Each environment",
-        "was played live, without its table, with a budget of some times the exact cost T^2 A m_1. The exact m comes",
+        "How often does the 90% interval of `efhorizon diagnose` hold the exact m, and how wide is it? Each",
+        "environment was played live, without its table, with a budget of some times the exact cost T^2 A m_1. The exact m comes",
         "from the table. Made by `python benchmarks/diagnose.py --page docs/study/diagnose.md`.",
         "",
         "| budget | k | tables | exact m > 1 | covered | of m > 1 | median high/low | of m > 1 | no upper end |",

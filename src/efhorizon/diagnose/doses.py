@@ -19,7 +19,7 @@ BATCH = 8  # runs that are chosen together: the same however many processes ther
 _SPREAD = (1.0, 0.6, 1.6, 0.8, 1.25, 0.45, 2.0, 1.0)  # times the m where success is most likely 1/2
 _SETTLED = 1.2  # an interval so narrow is not improved any more
 _MOST_RUNS = 400
-_MARGIN = 1.25
+_MARGIN = 1.5
 _MOST_DOUBLINGS = 40
 
 

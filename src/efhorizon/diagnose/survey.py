@@ -35,7 +35,7 @@ PASS_SHARE = 0.1  # of a k's share, for each pass
 PASSES = 2
 _MOST_RANDOM, _FIRST_RANDOM = 4000, 4  # episodes: in all, and in each of the first tasks
 _FEWEST_UNITS = 4.0  # a k is tried if its share pays for so many runs with m = 1
-_MOST_CUT_OFF = 3  # runs that took more than their share of the steps
+_MOST_CUT_OFF = 2  # runs that took more than all that was left
 _MOST_BEST_DOSES = 0.5  # where there is chance: the half of the runs with most episodes says what play can reach
 
 
@@ -191,10 +191,9 @@ class Survey:
             )
             if not doses:
                 return
-            most = max(0.0, budget - spent) / sum(doses)
+            most = int(max(0.0, budget - spent))  # failures take longest, so a tighter limit would leave them out
             tasks = [
-                RunTask(settings.seed, len(runs) + place, k, m, settings.horizon, int(most * m))
-                for place, m in enumerate(doses)
+                RunTask(settings.seed, len(runs) + place, k, m, settings.horizon, most) for place, m in enumerate(doses)
             ]
             runs += self._done(tasks, GorpRun, f"GORP with k = {k}, m = {min(doses)} to {max(doses)}")
 
@@ -203,11 +202,9 @@ class Survey:
         found = self.findings
         for shorter in range(k, 0, -1):
             runs = found.runs.get(shorter, [])
-            if any(run.complete for run in runs):
-                cut_off = [run.steps / run.m for run in runs if not run.complete]
-                done = [run for run in runs if run.complete]
-                unit = sum(run.steps for run in done) / sum(run.m for run in done)
-                return max([unit, *cut_off]) * float(self.num_actions ** (k - shorter))
+            if runs:
+                unit = sum(run.steps for run in runs) / sum(run.m for run in runs)
+                return unit * float(self.num_actions ** (k - shorter))
         return float(self.num_actions**k) * max(1.0, found.mean_length) ** 2 / 2
 
     def _done(self, tasks: Sequence[Any], kind: type[Any], doing: str) -> Iterator[Any]:
