@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from scipy.stats import norm
 
 from efhorizon.diagnose.least_episodes import Interval
-from efhorizon.diagnose.samples import Between, Sample, gap_between, mean_between, united
+from efhorizon.diagnose.samples import Between, Sample, gap_between, mean_between, united, widened
 
 OFTEN = 0.9  # a step is decided if so often the better action comes out on top
 _Z = float(norm.ppf(OFTEN))
 
 Sequence = tuple[int, ...]
+Known = tuple[float, ...]
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class Decision:
     episodes: int
 
 
-def decision(samples: Mapping[Sequence, Sample], num_actions: int) -> Decision:
-    """The choice from samples of all sequences."""
+def decision(samples: Mapping[Sequence, Sample], num_actions: int, known: Known = ()) -> Decision:
+    """The choice from samples of all sequences; `known` are the least and the largest return seen before."""
     everything = united(samples.values())
-    lo, hi = everything.low, everything.high
+    lo, hi = _range(everything, known)
     leaders = _leaders(samples)
     action = max(leaders, key=lambda each: (samples[leaders[each]].mean, -each))
     others = {other: leaders[other] for other in leaders if other != action}
@@ -71,13 +72,12 @@ def decision(samples: Mapping[Sequence, Sample], num_actions: int) -> Decision:
         closest = min(gaps, key=lambda each: (gaps[each].estimate, gaps[each].low))
         gap = gaps[closest]
         m = _episodes(best, samples[others[closest]], gap, lo, hi)
-    return Decision(action, values, gap, m, lo < hi, gap.low > 0, everything.size)
+    return Decision(action, values, gap, m, everything.low < everything.high, gap.low > 0, everything.size)
 
 
-def contenders(samples: Mapping[Sequence, Sample]) -> list[Sequence]:
+def contenders(samples: Mapping[Sequence, Sample], known: Known = ()) -> list[Sequence]:
     """Sequences that more episodes could still put first, with the first one; only that one's if it is settled."""
-    everything = united(samples.values())
-    lo, hi = everything.low, everything.high
+    lo, hi = _range(united(samples.values()), known)
     leaders = _leaders(samples)
     best = leaders[max(leaders, key=lambda each: (samples[leaders[each]].mean, -each))]
     close = [
@@ -86,6 +86,10 @@ def contenders(samples: Mapping[Sequence, Sample]) -> list[Sequence]:
         if sequence[0] != best[0] and gap_between(samples[best], sample, lo, hi).low <= 0
     ]
     return [best, *close] if close else []
+
+
+def _range(sample: Sample, known: Known) -> tuple[float, float]:
+    return widened(min(sample.low, *known, sample.low), max(sample.high, *known, sample.high))
 
 
 def _leaders(samples: Mapping[Sequence, Sample]) -> dict[int, Sequence]:

@@ -14,7 +14,7 @@ from efhorizon.diagnose.doses import interval, reaches
 from efhorizon.diagnose.episodes import GreedyPass
 from efhorizon.diagnose.least_episodes import LEVEL, Interval
 from efhorizon.diagnose.random_play import RandomPlay, chance_of, random_play
-from efhorizon.diagnose.samples import Between, Sample, mean_between
+from efhorizon.diagnose.samples import Between, Sample, mean_between, widened
 from efhorizon.diagnose.stage import Chance, Return
 from efhorizon.diagnose.survey import Findings
 from efhorizon.forecast.prediction import Algorithm, Forecast
@@ -186,17 +186,19 @@ def assumptions(by_k: Sequence[ForK], chance: Chance, how: Return, is_given: boo
 
 
 def _greedy_return(findings: Findings, k: int, has_chance: bool) -> Between | None:
-    """The mean return of complete passes; where there is chance, together with the runs that had most episodes."""
+    """The return of complete passes and of the half of the runs that had most episodes.
+
+    Without chance the best of them shows what greedy play can reach; with chance it is their mean.
+    """
+    runs = sorted(findings.complete_runs(k), key=lambda run: -run.m)
     returns = [each.total for each in findings.passes.get(k, []) if each.complete]
-    if has_chance:
-        runs = sorted(findings.complete_runs(k), key=lambda run: -run.m)
-        returns += [run.total for run in runs[: len(runs) // 2]]
+    returns += [run.total for run in runs[: (len(runs) + 1) // 2]]
     if not returns:
         return None
-    if not has_chance:  # passes differ by their samples only: the best one shows what greedy play can reach
+    if not has_chance:
         return Between(min(returns), max(returns), max(returns))
     everything = [*findings.random_returns, *returns]
-    return mean_between(Sample.of(returns), min(everything), max(everything))
+    return mean_between(Sample.of(returns), *widened(min(everything), max(everything)))
 
 
 def _reaches_best(findings: Findings, k: int, target: float) -> bool | None:
@@ -204,7 +206,7 @@ def _reaches_best(findings: Findings, k: int, target: float) -> bool | None:
     totals = [each.total for each in passes] + [run.total for run in findings.complete_runs(k)]
     if any(reaches(total, target) for total in totals):
         return True
-    return False if passes else None
+    return False if totals else None
 
 
 def _no_signal_from(decisions: Sequence[Decision]) -> int | None:

@@ -142,6 +142,7 @@ class PassTask:
     horizon: int
     budget: int  # steps
     typical_length: float  # of a random episode
+    known: tuple[float, ...]  # the least and the largest return of random play
 
     @property
     def key(self) -> str:
@@ -162,7 +163,7 @@ class PassTask:
             if samples is None:
                 break
             best_seen = max(best_seen, collected + max(sample.high for sample in samples.values()))
-            decisions.append(decision(samples, stage.num_actions))
+            decisions.append(decision(samples, stage.num_actions, self.known))
             played = stage.advance(decisions[-1].action, path)
             rewards.append(played.total)
             ended = played.ended
@@ -197,7 +198,7 @@ class PassTask:
             done = sum(sample.size for sample in samples.values())
             per_episode = used / max(1, done)
             if samples[wanted[0]].size >= _FIRST_EPISODES:
-                wanted = contenders(samples)
+                wanted = contenders(samples, self.known)
             room = (share - used) / max(1.0, per_episode * max(1, len(wanted)))
             sizes = max((samples[each].size for each in wanted), default=0)
             episodes = min(max(1, sizes), int(room))

@@ -15,7 +15,7 @@ If no m fails that test however large, the runs do not limit m, and the upper en
 centred on what tables show, stands for the runs that a small budget does not have.
 
 Success need not rise with m forever: far above the least m, play by Q^k can settle on a wrong action. So runs with more
-than `_FAR` times the m that fits best count only as long as there are no others.
+than `_FAR` times an m with which most runs succeed do not count.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ _THRESHOLD = 3.2  # 92.6% of chi-squared with one degree: makes up for doses tha
 _CERTAIN = 9.0  # the same, 99.7%
 _FAR = 12.0
 _FEWEST_NEAR = 6
-_SLOPES = np.exp(np.linspace(math.log(0.5), math.log(8.0), 25))  # [B]
+_MOST_SUCCEED = 0.7
+_SLOPES = np.exp(np.linspace(math.log(0.5), math.log(8.0), 13))  # [B]
 _PRIOR_MEDIAN, _PRIOR_SPREAD = math.log(1.6), 0.6  # of ln b
-_STEP = 0.02  # of ln h
+_STEP = 0.03  # of ln h
 _LEAST, _LARGEST = math.log(0.02), math.log(1e9)
 
 
@@ -85,14 +86,13 @@ _Columns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def _near(doses: NDArray[np.float64], won: NDArray[np.float64], tried: NDArray[np.float64]) -> _Columns:
-    """Without runs far above the least m."""
-    if not won.sum():
-        return doses, won, tried
-    places, profile = _profile(doses, won, tried)
-    kept = doses <= _FAR * max(1.0, math.exp(float(places[profile.argmax()])))
-    if tried[kept].sum() < _FEWEST_NEAR or not won[kept].sum():
-        return doses, won, tried
-    return doses[kept], won[kept], tried[kept]
+    """Without runs far above an m at which most runs succeed."""
+    for dose in doses:
+        close = (doses >= dose / 1.5) & (doses <= dose * 2)
+        if tried[close].sum() >= _FEWEST_NEAR and won[close].sum() >= _MOST_SUCCEED * tried[close].sum():
+            kept = doses <= _FAR * dose
+            return doses[kept], won[kept], tried[kept]
+    return doses, won, tried
 
 
 def _profile(

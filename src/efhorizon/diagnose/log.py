@@ -26,28 +26,26 @@ class Log:
     """What was done so far; in memory only where no path is given."""
 
     def __init__(self, path: Path | None, settings: dict[str, Any]) -> None:
-        self._results: dict[str, bytes] = {}
+        self._results: dict[str, Any] = {}  # in plain types
         self._file: BinaryIO | None = None
         if path is not None:
             self._open(path, {"format": FORMAT, "behaviour": BEHAVIOUR, **settings})
 
     def found(self, key: str, kind: type[_T]) -> _T | None:
         """The result of a task, if it was done."""
-        encoded = self._results.get(key)
-        if encoded is None:
+        if key not in self._results:
             return None
         try:
-            return msgspec.json.decode(encoded, type=kind)
+            return msgspec.convert(self._results[key], kind)
         except msgspec.MsgspecError as error:
             raise StoreError(
                 f"the log of this diagnosis is damaged at {key!r}: {error}; delete it to begin again"
             ) from None
 
     def add(self, key: str, result: Any) -> None:
-        encoded = msgspec.json.encode(result)
-        self._results[key] = encoded
+        self._results[key] = msgspec.to_builtins(result)
         if self._file is not None:
-            self._file.write(b'{"key":' + msgspec.json.encode(key) + b',"result":' + encoded + b"}\n")
+            self._file.write(json.dumps({"key": key, "result": self._results[key]}).encode() + b"\n")
             self._file.flush()
             os.fsync(self._file.fileno())
 
@@ -81,13 +79,13 @@ class Log:
             raise StoreError(f"{path}: a log of another diagnosis, or of another version; delete it to begin again")
         for number, line in enumerate(lines[1:], 2):
             try:
-                entry = msgspec.json.decode(line, type=_Entry)
-            except msgspec.MsgspecError as error:
+                entry = msgspec.convert(json.loads(line), _Entry)  # json knows Infinity, which an m can be
+            except (ValueError, RecursionError) as error:
                 self.close()
                 raise StoreError(f"{path}: line {number} is damaged ({error}); delete it to begin again") from None
-            self._results[entry.key] = bytes(entry.result)
+            self._results[entry.key] = entry.result
 
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     key: str
-    result: msgspec.Raw
+    result: Any

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from efhorizon.diagnose.samples import Between, Sample, mean_between
+from efhorizon.diagnose.samples import Between, Sample, mean_between, widened
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -40,7 +40,7 @@ def random_play(returns: Sequence[float], lengths: Sequence[int], first_rewards:
     shown = sorted(sample.counts.items()) if len(sample.counts) <= MOST_SHOWN else _binned(returns)
     return RandomPlay(
         episodes=sample.size,
-        mean_return=mean_between(sample, sample.low, sample.high),
+        mean_return=mean_between(sample, *widened(sample.low, sample.high)),
         worst_return=sample.low,
         best_return=sample.high,
         return_quantiles=_quantiles(returns),

@@ -2,8 +2,8 @@
 
 Returns of random play are often all 0 but a few, so the sample's own variance says too little. As Agresti and Coull do
 for a proportion, and Agresti and Caffo for a difference of two, some imagined returns are added at both ends of the
-range [lo, hi] of all returns that were seen: z^2 / 2 at each end for a mean, z^2 / 4 for a difference. For returns that
-are 0 or 1 these are their intervals.
+range [lo, hi] of all returns seen in the environment: z^2 / 2 at each end for a mean, z^2 / 4 for a difference. For
+returns that are 0 or 1 these are their intervals.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Sample:
 
     @property
     def low(self) -> float:
-        return min(self.counts)
+        return min(value for value, count in self.counts.items() if count)
 
     @property
     def high(self) -> float:
-        return max(self.counts)
+        return max(value for value, count in self.counts.items() if count)
 
     def variance_with(self, at_each_end: float, lo: float, hi: float) -> tuple[float, float]:
         """Mean and variance of the mean, with so many imagined returns at each end of the range."""
@@ -71,6 +71,11 @@ def united(samples: Iterable[Sample]) -> Sample:
     for sample in samples:
         counts.update(sample.counts)
     return Sample(counts)
+
+
+def widened(lo: float, hi: float) -> tuple[float, float]:
+    """The range of returns; where all that were seen are equal, one more unit: that none differed proves nothing."""
+    return (lo, hi) if lo < hi else (lo, lo + 1.0)
 
 
 def mean_between(sample: Sample, lo: float, hi: float) -> Between:

@@ -30,8 +30,8 @@ from efhorizon.diagnose.log import Log
 from efhorizon.diagnose.stage import Stage
 
 RANDOM_SHARE = 0.05  # of the budget
-K_SHARES = (0.6, 0.25, 0.15)  # of what is left, for k = 1, 2, 3
-PASS_SHARE = 0.1  # of a k's share, for each pass
+K_SHARES = (0.75, 0.15, 0.1)  # of what is left, for k = 1, 2, 3
+PASS_SHARE = 0.07  # of a k's share, for each pass
 PASSES = 2
 _MOST_RANDOM, _FIRST_RANDOM = 4000, 4  # episodes: in all, and in each of the first tasks
 _FEWEST_UNITS = 4.0  # a k is tried if its share pays for so many runs with m = 1
@@ -170,10 +170,9 @@ class Survey:
         if k > 1 and unit * _FEWEST_UNITS > share:
             found.skipped[k] = f"one run with m = 1 takes about {unit:,.0f} steps; it needs a larger budget"
             return
-        tasks = [
-            PassTask(settings.seed, i, k, settings.horizon, int(PASS_SHARE * share), found.mean_length)
-            for i in range(PASSES)
-        ]
+        returns = found.random_returns
+        known, most = (min(returns), max(returns)), int(PASS_SHARE * share)
+        tasks = [PassTask(settings.seed, i, k, settings.horizon, most, found.mean_length, known) for i in range(PASSES)]
         found.passes[k] = list(self._done(tasks, GreedyPass, f"greedy play on Q^{k}"))
         self._runs(k, share * (1 - PASSES * PASS_SHARE))
 

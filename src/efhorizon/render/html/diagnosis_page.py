@@ -13,6 +13,7 @@ from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.files import read_bytes
 from efhorizon.render import numbers
 from efhorizon.render.charts.gaps import gaps_chart
+from efhorizon.render.html.mdp_page import Fact
 from efhorizon.render.html.names import slug
 from efhorizon.study.pictures import checked_png
 
@@ -97,9 +98,9 @@ def _verdict(content: Mapping[str, Any]) -> str:
     return f"Effective horizon {_between(found, 2)} of {int(content['horizon'])}, with sequences of {content['k']}."
 
 
-def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _facts(content: Mapping[str, Any]) -> list[Fact]:
     given = "given" if content["best_return_is_given"] else "best found"
-    return [
+    facts = [
         ("horizon", f"{int(content['horizon']):,}"),
         ("actions", str(int(content["num_actions"]))),
         ("chance", {"none": "none found", "start": "random start", "steps": "random steps"}[content["chance"]]),
@@ -107,6 +108,7 @@ def _facts(content: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("greedy return", _number(content["greedy_return"])),
         ("steps played", f"{int(content['steps_played']):,}"),
     ]
+    return [Fact(title, value) for title, value in facts]
 
 
 def _row(k: str, each: Mapping[str, Any]) -> dict[str, str]:
