@@ -26,7 +26,7 @@ def what_to_try(found: Diagnosis) -> list[str]:
             f"Only {play.rewarded.estimate:.2%} of random episodes are rewarded: reward subgoals on the way (what-if "
             "tries potentials on a table), or explore with a better policy."
         )
-    if found.optimal_chance > _OFTEN:
+    if found.optimal_chance > _OFTEN and best is not None:
         said.append("Random episodes often reach the best return already: almost any learner will do.")
     first, second = found.by_k.get(1), found.by_k.get(2)
     if first is not None and first.reaches_best is False and second is not None and second.reaches_best:

@@ -10,6 +10,7 @@ from pathlib import Path
 from efhorizon.build.engine import engine
 from efhorizon.diagnose.advice import what_to_try
 from efhorizon.diagnose.diagnosis import Diagnosis, assumptions, for_k, optimal_chance, random_statistics
+from efhorizon.diagnose.episodes import BEHAVIOUR
 from efhorizon.diagnose.log import Log
 from efhorizon.diagnose.outlook import Known, outlook
 from efhorizon.diagnose.stage import Chance, Return
@@ -36,7 +37,7 @@ def diagnosed(
     stage.close()
     if num_actions < 1:
         raise SimulatorError(f"{subject.id}: it has no actions")
-    log = Log(log_path, {"id": subject.id, "horizon": settings.horizon, "seed": settings.seed})
+    log = Log(log_path, {"behaviour": BEHAVIOUR, "id": subject.id, "horizon": settings.horizon, "seed": settings.seed})
     in_process = workers == 1 or subject.spec.in_process
     pool = engine(subject.spec, workers, advice=_ADVICE, in_process=in_process)
     try:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.diagnose.stage import Chance, Played, Return
-from efhorizon.suites.environment_source import EnvironmentSource
+from efhorizon.suites.environment_source import STICKY, EnvironmentSource
 from efhorizon.suites.gymnasium_simulator import failure
 from efhorizon.suites.simulator import SimulatorError
 from efhorizon.suites.state_identity import TRANSPARENT, generators, layers, value_bytes
@@ -161,6 +161,8 @@ class GymnasiumStage:
 
     def _found_chance(self, fixed_start: bool) -> Chance:
         self._fixed_start = fixed_start
+        if self._ale is not None and self._ale.getFloat(STICKY) > 0:
+            return "steps"  # which no reseeding shows, since the emulator's generator is out of reach
         sequences = np.random.default_rng(0).integers(self.num_actions, size=(_PROBES, _PROBE_STEPS)).tolist()
         for actions in sequences:
             one, other = (self._shown(self._fixed, actions, noise) for noise in _PROBE_SEEDS[:2])

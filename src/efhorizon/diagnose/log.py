@@ -17,7 +17,6 @@ import msgspec
 from efhorizon.errors import StoreError
 
 FORMAT = "efhorizon-diagnose-1"
-BEHAVIOUR = 1  # raise it when the same task gives another result
 _MAX_BYTES = 1 << 30
 _T = TypeVar("_T")
 
@@ -29,7 +28,7 @@ class Log:
         self._results: dict[str, Any] = {}  # in plain types
         self._file: BinaryIO | None = None
         if path is not None:
-            self._open(path, {"format": FORMAT, "behaviour": BEHAVIOUR, **settings})
+            self._open(path, {"format": FORMAT, **settings})
 
     def found(self, key: str, kind: type[_T]) -> _T | None:
         """The result of a task, if it was done."""
