@@ -30,9 +30,10 @@ from efhorizon.build.target import catalogue_target
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.policies import precision
 from efhorizon.policies.actor_critic import ActorCritic
-from efhorizon.policies.archive import read_archive, write_archive
+from efhorizon.io.array_archive import read_archive, write_archive
 from efhorizon.policies.nature_cnn import network
-from efhorizon.policies.pretrain import DeviceError, checkpoint_path, pretrain
+from efhorizon.agents.deep.device import DeviceError
+from efhorizon.policies.pretrain import checkpoint_path, pretrain
 from efhorizon.policies.pretraining_run import PretrainingRun, Report
 from efhorizon.policies.pretraining_settings import (
     PretrainingError,

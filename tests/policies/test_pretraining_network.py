@@ -24,7 +24,7 @@ from efhorizon.policies.nature_cnn import (
     state_dictionary,
     unpacked,
 )
-from efhorizon.policies.pretraining_loss import MinibatchLoss, Samples
+from efhorizon.agents.deep.ppo_loss import MinibatchLoss, Samples
 from efhorizon.policies.pretraining_settings import PretrainingSettings, settings_for
 from efhorizon.policies.return_scale import ReturnScale
 

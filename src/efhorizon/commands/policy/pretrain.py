@@ -103,7 +103,8 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.commands.policy import _pretraining
     from efhorizon.io.memory import keep_freed_memory
     from efhorizon.policies.precision import chosen_precision
-    from efhorizon.policies.pretrain import pretrain, torch_device
+    from efhorizon.agents.deep.device import torch_device
+    from efhorizon.policies.pretrain import pretrain
 
     changes = {} if options.frameskip is None else {"frameskip": options.frameskip}
     settings = settings_for(
