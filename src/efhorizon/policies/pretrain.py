@@ -23,10 +23,10 @@ import torch
 
 from efhorizon.agents.deep.device import torch_device
 from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.io.array_archive import read_archive, write_archive
 from efhorizon.io.machine import num_cores
 from efhorizon.io.npy import first_line
 from efhorizon.policies.actor_critic import begin_thread
-from efhorizon.io.array_archive import read_archive, write_archive
 from efhorizon.policies.pretraining_run import PretrainingRun, Report
 from efhorizon.policies.pretraining_settings import PretrainingError, PretrainingSettings
 from efhorizon.suites.procgen import PROCGEN

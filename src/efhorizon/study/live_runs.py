@@ -51,9 +51,9 @@ SETTINGS: Mapping[str, Mapping[str, Settings]] = {
 }
 _MODULES = {
     "gorp": "efhorizon.agents.live.gorp_curve",
-    "ppo": "efhorizon.agents.live.ppo",
-    "dqn": "efhorizon.agents.live.dqn",
-    "sb3": "efhorizon.agents.live.sb3",
+    "ppo": "efhorizon.agents.live_deep.ppo",
+    "dqn": "efhorizon.agents.live_deep.dqn",
+    "sb3": "efhorizon.agents.live_deep.sb3",
 }
 
 
@@ -124,7 +124,7 @@ class LiveTask:
 
 def live_id(name: EnvironmentName) -> str:
     """What an environment is called in rows: full-length Atari as in `pong_27000_fs4`, others as they are named."""
-    from efhorizon.agents.live.vector import known_entry
+    from efhorizon.agents.live_deep.vector import known_entry
 
     entry = known_entry(name)
     if entry is not None:
@@ -228,7 +228,7 @@ class LiveResults:
             row = made or self._trained(task, device, threads, on_progress)
             write_record(self._file(task, ".json"), row)
             if task.algorithm == "dqn" and task.backend == "live":
-                from efhorizon.agents.live.training import forget_frames
+                from efhorizon.agents.live_deep.training import forget_frames
 
                 forget_frames(self._file(task, ".checkpoint.npz"))
             return row
@@ -257,8 +257,8 @@ class LiveResults:
         self, task: LiveTask, device: str, threads: int, on_progress: Callable[[int, float | None], None] | None
     ) -> LiveRow:
         from efhorizon.agents.deep.device import torch_device
-        from efhorizon.agents.live.sb3 import train_with_sb3
-        from efhorizon.agents.live.training import Course, LiveTraining, train_live
+        from efhorizon.agents.live_deep.sb3 import train_with_sb3
+        from efhorizon.agents.live_deep.training import Course, LiveTraining, train_live
 
         def shown(course: Course) -> None:
             if on_progress is not None:

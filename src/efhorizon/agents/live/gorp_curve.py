@@ -107,7 +107,7 @@ class _State:
     def _drawn_tie(self, count: int) -> int:
         import random
 
-        return random.Random(f"{self.settings.seed} {len(self.actions)} tie").randrange(count)  # noqa: S311
+        return random.Random(f"{self.settings.seed} {len(self.actions)} tie").randrange(count)
 
 
 def gorp_curve(

@@ -111,7 +111,7 @@ class Player:
         whole = 1  # so that leading zeros count
         for part, bits in parts:
             whole = whole << bits | part
-        return random.Random(whole)  # noqa: S311 - not for secrets; seeding takes a fifth of numpy's time
+        return random.Random(whole)
 
 
 class Players:
@@ -161,18 +161,18 @@ class Players:
                 pipe.send(_jobs(begun, begun + share, m))
                 busy.add(pipe)
                 begun += share
-            for pipe in wait(list(busy)):
-                assert isinstance(pipe, Connection)
+            for ready in wait(list(busy)):
+                assert isinstance(ready, Connection)
                 try:
-                    found = pipe.recv()
+                    found = ready.recv()
                 except (EOFError, OSError):
                     raise LostProcessError(
                         "a process that played episodes has ended; run the same command again to go on"
                     ) from None
                 if isinstance(found, EfhorizonError):
                     raise found
-                busy.discard(pipe)
-                idle.append(pipe)
+                busy.discard(ready)
+                idle.append(ready)
                 yield from found
 
 

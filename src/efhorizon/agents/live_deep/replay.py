@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.agents.live.games import Array
+from efhorizon.agents.live_deep.games import Array
 from efhorizon.errors import StoreError
 
 SLACK = 16_384  # timesteps
@@ -87,15 +87,22 @@ class Replay:
             self._frames.flush()
 
     def state(self) -> dict[str, NDArray[Any]]:
-        arrays = (self._action, self._reward, self._is_end, self._begun, self._count)
-        return {f"replay_{name}": array.copy() for name, array in zip(_NAMES, arrays, strict=True)}
+        return {name: array.copy() for name, array in self._arrays().items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        own = (self._action, self._reward, self._is_end, self._begun, self._count)
-        for name, array in zip(_NAMES, own, strict=True):
-            if state[f"replay_{name}"].shape != array.shape:
-                raise StoreError(f"array 'replay_{name}' is not that of such a run")
-            array[:] = state[f"replay_{name}"]
+        for name, array in self._arrays().items():
+            if state[name].shape != array.shape:
+                raise StoreError(f"array {name!r} is not that of such a run")
+            array[:] = state[name]
+
+    def _arrays(self) -> dict[str, Array]:
+        return {
+            "replay_action": self._action,
+            "replay_reward": self._reward,
+            "replay_is_end": self._is_end,
+            "replay_begun": self._begun,
+            "replay_count": self._count,
+        }
 
     def _next(self, which: int, frame: Array, begun: int | None) -> int:
         """Complete a row and begin the next one, of the episode that began with row `begun`; None: of a new one."""
@@ -125,9 +132,6 @@ class Replay:
 
     def _newest(self, observations: Array) -> Array:
         return observations if self._stack == 1 else observations[..., -self._channels :]
-
-
-_NAMES = ("action", "reward", "is_end", "begun", "count")
 
 
 def _frames(path: Path | None, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

@@ -19,9 +19,9 @@ from torch.nn import functional
 
 from efhorizon.agents.deep.settings import DQNSettings
 from efhorizon.agents.deep.torch_learner import Frozen, Optimiser, TorchLearner
-from efhorizon.agents.live.games import Array, network_of
-from efhorizon.agents.live.replay import Replay
-from efhorizon.agents.live.vector import LiveEnvs
+from efhorizon.agents.live_deep.games import Array, network_of
+from efhorizon.agents.live_deep.replay import Replay
+from efhorizon.agents.live_deep.vector import LiveEnvs
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 

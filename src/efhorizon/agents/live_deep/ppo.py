@@ -21,8 +21,8 @@ from efhorizon.agents.deep.ppo_images import generalised_advantages
 from efhorizon.agents.deep.ppo_loss import MinibatchLoss, Samples
 from efhorizon.agents.deep.settings import PPOSettings
 from efhorizon.agents.deep.torch_learner import Optimiser, TorchLearner
-from efhorizon.agents.live.games import Array, network_of
-from efhorizon.agents.live.vector import LiveEnvs
+from efhorizon.agents.live_deep.games import Array, network_of
+from efhorizon.agents.live_deep.vector import LiveEnvs
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -53,7 +53,7 @@ class LivePPO:
         seen = self._seen.flatten(0, 1)
         for _ in range(settings.num_epochs):
             order = torch.from_numpy(self._rng.permutation(settings.samples))
-            for chosen in order.split(settings.minibatch):
+            for chosen in torch.split(order, settings.minibatch):
                 self.learner.improve(seen, chosen, MinibatchLoss(settings, samples[chosen], self._device))
         self.steps += settings.samples
         return returns

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.agents.live.games import Array, BridgeGame, Game, GymnasiumGame
 from efhorizon.agents.live.rollouts import EnvironmentName
+from efhorizon.agents.live_deep.games import Array, BridgeGame, Game, GymnasiumGame
 from efhorizon.catalog import find
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry

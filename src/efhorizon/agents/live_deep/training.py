@@ -24,11 +24,11 @@ import xxhash
 from numpy.typing import NDArray
 
 from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
-from efhorizon.agents.live.dqn import LiveDQN
-from efhorizon.agents.live.ppo import LivePPO
-from efhorizon.agents.live.replay import SLACK
 from efhorizon.agents.live.rollouts import EnvironmentName
-from efhorizon.agents.live.vector import LiveEnvs
+from efhorizon.agents.live_deep.dqn import LiveDQN
+from efhorizon.agents.live_deep.ppo import LivePPO
+from efhorizon.agents.live_deep.replay import SLACK
+from efhorizon.agents.live_deep.vector import LiveEnvs
 from efhorizon.agents.tabular.runs import check_positive
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.array_archive import read_archive, write_archive
@@ -193,7 +193,7 @@ def greedy_returns(training: LiveTraining, learner: LivePPO | LiveDQN) -> list[f
     try:
         found: list[float] = []
         while len(found) < (EPISODES_WITH_CHANCE if envs.has_chance else 1):
-            seen = xxhash.xxh3_128_digest(np.ascontiguousarray(envs.observations))
+            seen = xxhash.xxh3_128_digest(envs.observations.tobytes())
             if seen not in known:
                 known[seen] = learner.greedy(envs.observations)
             found += envs.step(known[seen]).returns

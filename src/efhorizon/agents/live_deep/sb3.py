@@ -16,9 +16,9 @@ import torch
 
 from efhorizon.agents.deep.sb3 import libraries
 from efhorizon.agents.deep.settings import PPOSettings
-from efhorizon.agents.live.games import Game
-from efhorizon.agents.live.training import EPISODES_WITH_CHANCE, Course, LiveTraining
-from efhorizon.agents.live.vector import made_game
+from efhorizon.agents.live_deep.games import Game
+from efhorizon.agents.live_deep.training import EPISODES_WITH_CHANCE, Course, LiveTraining
+from efhorizon.agents.live_deep.vector import made_game
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
@@ -58,7 +58,7 @@ def train_with_sb3(
     on_progress: Callable[[Course], None] | None = None,
 ) -> Course:
     """Train until `max_steps` timesteps."""
-    library, _ = libraries()
+    libraries()
     from stable_baselines3.common.callbacks import BaseCallback
 
     course, model = Course(), sb3_model(training, device)
