@@ -13,8 +13,8 @@ HEADINGS = [
     "GORP best",
 ]
 PAPER = (
-    f"The paper ({PAPER_SEEDS} seeds, {short_steps(PAPER_BUDGET)} timesteps, “Long-horizon environments”): “{PAPER_SENTENCE}” Its "
-    "returns are in the figure only, without numbers to quote."
+    f"The paper ({PAPER_SEEDS} seeds, {short_steps(PAPER_BUDGET)} timesteps): “{PAPER_SENTENCE}” Its returns are in "
+    "the figure only, without numbers to quote."
 )
 
 
