@@ -7,8 +7,12 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from brute_force import Exact
+from goal_mdps import random_goal_mdp
+from gorp_twin import Twin, tiny_mdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_mdps import random_mdp
 
 import efhorizon as ef
 from efhorizon import EfhorizonError, TabularMDP, examples
@@ -23,10 +27,6 @@ from efhorizon.what_if.horizons import shortest_optimal
 from efhorizon.what_if.kept import Kept, kept
 from efhorizon.what_if.trial import VERDICTS
 from efhorizon.what_if.trials import MAX_K, Options, changes, what_if
-from tests.support.brute_force import Exact
-from tests.support.goal_mdps import random_goal_mdp
-from tests.support.gorp_twin import Twin, tiny_mdp
-from tests.support.toy_mdps import random_mdp
 
 SEEDS = range(4)
 
