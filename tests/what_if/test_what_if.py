@@ -215,6 +215,16 @@ def test_the_best_comes_first_and_paper_later() -> None:
     assert result.as_json() == ef.what_if(examples.dense_rewards(horizon=6)).as_json()
 
 
+def test_the_table_as_it_is_gets_more_work_than_a_change() -> None:
+    """Else nothing could be compared where a quick look at one table finds no m that suffices."""
+    mdp, points = examples.sparse_rewards(horizon=8), 4_000
+    alone = quick_horizon(problem(mdp, max_k=MAX_K), max_points=points)
+    assert (alone.by_k[0].method or "").startswith("Theorem")
+    result = what_if(mdp, Options(kinds=("exploration",), max_points=points))
+    assert not result.before.is_by_theorem
+    assert {trial.title: trial.factor for trial in result.trials}["explore: 0 2 times as often"] == 0.5
+
+
 def test_an_action_that_is_needed_cannot_be_left_out() -> None:
     corridor = TabularMDP([[1, 0, 0], [2, 0, 1], [-1, 0, 2]], [[0, 0, 0], [0, 0, 0], [1, 0, 0]], 6)
     tried = {trial.title: trial for trial in ef.what_if(corridor, kinds=["actions"]).trials}
