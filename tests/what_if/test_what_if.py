@@ -222,16 +222,16 @@ def test_the_table_as_it_is_gets_more_work_than_a_change() -> None:
     assert (alone.by_k[0].method or "").startswith("Theorem")
     result = what_if(mdp, Options(kinds=("exploration",), max_points=points))
     assert not result.before.is_by_theorem
-    assert {trial.title: trial.factor for trial in result.trials}["explore: 0 2 times as often"] == 0.5
+    assert {trial.title: trial.factor for trial in result.trials}["explore: action 0 2 times as often"] == 0.5
 
 
 def test_an_action_that_is_needed_cannot_be_left_out() -> None:
     corridor = TabularMDP([[1, 0, 0], [2, 0, 1], [-1, 0, 2]], [[0, 0, 0], [0, 0, 0], [1, 0, 0]], 6)
     tried = {trial.title: trial for trial in ef.what_if(corridor, kinds=["actions"]).trials}
-    assert tried["without 0"].caveats[0] == "its best behaviour earns 0 of 1"
-    assert tried["without 0"].verdict == "cannot be optimal"
-    assert "needs the solution" in tried["only 0"].caveats
-    assert tried["without 1"].kept == Kept(True, True, 1.0, 1.0)
+    assert tried["without action 0"].caveats[0] == "its best behaviour earns 0 of 1"
+    assert tried["without action 0"].verdict == "cannot be optimal"
+    assert "needs the solution" in tried["only action 0"].caveats
+    assert tried["without action 1"].kept == Kept(True, True, 1.0, 1.0)
 
 
 def test_interrupted_it_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
