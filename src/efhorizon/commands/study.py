@@ -75,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="also start from these policies: FOLDER/LABEL/GAME.npz or NAME.npz gives a variant NAME@LABEL",
     )
+    parser.add_argument(
+        "--what-if", action="store_true", help="also try changes of each table, and show on its page what would help"
+    )
     parser.add_argument("--forecast", action="store_true", help="only print what time, memory and disk it would take")
     _arguments.add_json(parser)
 
@@ -115,6 +118,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         num_workers=options.workers or num_cores(),
         policies=options.policies,
         horizon=options.horizon,
+        tries_changes=options.what_if,
         given_tables=options.tables,
     )
     plan.cases()  # refuses a policy that is not there before anything is written
