@@ -65,8 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sticky",
         type=_types.fraction,
         metavar="Q",
-        help="analyze the table with sticky actions: from the second step on, the previous action is repeated with this "
-        "chance, such as 0.25",
+        help="analyze the table with sticky actions: from the second step on, the previous action is repeated "
+        "with this chance, such as 0.25",
     )
     parser.add_argument("--fresh", action="store_true", help="compute everything again, whatever earlier calls found")
     _environments.add_image(parser, "the state where GORP goes wrong most")

@@ -4,7 +4,7 @@
 
 A layer's values are [n], one for each of its states; what they lead to is a dense row [S] of the next time. Residues
 (modulo the prime of `planning/rewards.py`) decide ties exactly; arrays of length 0 stand for residues that are not
-there. Parallel loops are cut into blocks, because numba fails on loops with an argmax inside `prange` from Python 3.12 on.
+there. Loops with an argmax are cut into blocks, because numba fails on them inside `prange` from Python 3.12 on.
 """
 
 from __future__ import annotations

@@ -79,8 +79,8 @@ class StochasticMDP:
         arrays = _checked_outcomes(shape, outcomes)
         states, chances = _checked_initial(initial, num_states)
         fractions = [as_fraction(value) for value in arrays["probability_values"].tolist()]
-        starts = [as_fraction(value) for value in chances.tolist()]
-        exact = _check_sums(arrays, fractions) and None not in starts and sum(starts, Fraction(0)) == 1  # type: ignore[arg-type]
+        starts = [fraction for value in chances.tolist() if (fraction := as_fraction(value)) is not None]
+        exact = _check_sums(arrays, fractions) and len(starts) == len(chances) and sum(starts, Fraction(0)) == 1
         values: dict[str, Any] = {
             "num_states": int(num_states),
             "num_actions": int(num_actions),
@@ -176,14 +176,12 @@ class StochasticMDP:
         chances = [self.probability_values[code].item() for code in self.probability_codes[span]]
         return [
             (as_fraction(chance) or Fraction(chance), float(self.reward_values[code]), int(successor))
-            for chance, code, successor in zip(
-                chances, self.reward_codes[span], self.successors[span], strict=True
-            )
+            for chance, code, successor in zip(chances, self.reward_codes[span], self.successors[span], strict=True)
         ]
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything that is stored, by name."""
-        found = {
+        found: dict[str, NDArray[Any]] = {
             "offsets": self.offsets,
             "successors": self.successors,
             "reward_codes": self.reward_codes,
@@ -198,6 +196,8 @@ class StochasticMDP:
 
     def with_horizon(self, horizon: int) -> StochasticMDP:
         """The same table with another horizon; its name says so."""
+        if horizon > self.horizon and self.metadata.get("cut_at_horizon"):
+            raise InvalidTableError(f"this table was built for {self.horizon} steps; build it again for {horizon}")
         changes = {} if horizon == self.horizon else {"id": f"{self.metadata.get('id', 'table')}-T{horizon}"}
         return self._changed(horizon, changes)
 

@@ -97,9 +97,7 @@ class Plan:
         following, residues = self.row(), self.row(np.uint64, used=len(values.residues) > 0)
         for time in reversed(range(self.mdp.horizon)):
             span, states = self.layers.span(time), self.layers.layer(time)
-            best = kernels.Best(
-                values.numbers[span], values.residues[span], bits[span], np.empty(len(states))
-            )
+            best = kernels.Best(values.numbers[span], values.residues[span], bits[span], np.empty(len(states)))
             rounding = self.rounding(time, PUBLISHED_TOLERANCE)
             on_layer(
                 kernels.maximise, slice(0, len(states)), self.outcomes, states, following, residues, rounding, best

@@ -78,13 +78,14 @@ def num_published_states(mdp: StochasticMDP, layers: Layers) -> int:
     """How many states there are as the paper's authors count them.
 
     They count pairs of a state and a previous action that are met before the horizon. An episode that is over stays in
-    one more state, where every action can still be taken; and the start counts as (state 0, action 0).
+    one more state, where every action can still be taken; and the start counts as (state 0, action 0). Without sticky
+    actions it is the number of states of the table.
     """
+    if mdp.previous_actions is None or mdp.base_states is None:
+        return mdp.num_states
     met = np.zeros(mdp.num_states, np.bool_)
     met[layers.states] = True
     count = int(met.sum())
-    if mdp.previous_actions is None or mdp.base_states is None:
-        return count
     is_start_again = (mdp.base_states == mdp.base_states[0]) & (mdp.previous_actions == 0)
     if is_start_again.any() and met[np.flatnonzero(is_start_again)[0]]:
         count -= 1

@@ -72,9 +72,7 @@ def _backward(plan: Plan, values: Values) -> tuple[NDArray[np.uint8], NDArray[np
         layer = slice(0, len(states))
         word = np.empty(len(states) if len(residues) else 0, np.uint64)
         best = kernels.Best(np.empty(len(states)), word, bits[span], gaps[span])
-        on_layer(
-            kernels.maximise, layer, plan.outcomes, states, following, residues, plan.rounding(time), best
-        )
+        on_layer(kernels.maximise, layer, plan.outcomes, states, following, residues, plan.rounding(time), best)
         worst = np.empty(len(states))
         on_layer(kernels.worst_greedy, layer, plan.outcomes, states, bits[span], worst_following, worst)
         worst_following[states] = worst

@@ -27,7 +27,8 @@ def stochastic_analysis(path: Path, result: StochasticAnalysis) -> Parts:
         yield f"  Stochastic effective horizon: not known ({found.reason})"
     else:
         least = "" if found.is_minimum else " at most"
-        yield f"  Stochastic effective horizon ={least} {found.value:.2f}, with k = {found.k} and a gap of {found.gap:.3g}"
+        gap = "no gap: every policy is optimal" if found.gap is None else f"a gap of {found.gap:.3g}"
+        yield f"  Stochastic effective horizon ={least} {found.value:.2f}, with k = {found.k} and {gap}"
     if result.min_k is not None:
         yield f"  Acting greedily on Q^{result.min_k} of random play is optimal (least k = {result.min_k})."
     yield f"  Planning {result.epw} steps ahead is enough (planning window {result.epw})."

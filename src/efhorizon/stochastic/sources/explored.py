@@ -31,40 +31,42 @@ def explored(
     max_states: int = MAX_STATES,
     on_states: Callable[[int], None] | None = None,
 ) -> tuple[StochasticMDP, list[_State]]:
-    """The table of all states that can be reached within the horizon, and these states in its order.
+    """The table of all states in which an action is taken before the horizon, and these states in its order.
 
-    States at the horizon are not expanded: their rows end the episode without a reward, and no episode plays them.
+    Where an episode's last step leads to a state that is not among them, the table says that it is over.
     """
     number: dict[_State, int] = {state: i for i, state in enumerate(initial)}
     states = list(number)
     rows: list[list[list[Outcome]]] = []
-    layer_end, depth = len(states), 0
+    layer_end, depth, is_cut = len(states), 0, False
     while len(rows) < len(states):
         if len(rows) == layer_end:
             layer_end, depth = len(states), depth + 1
             if on_states is not None:
                 on_states(len(states))
-        if depth >= horizon:
-            break
         state, row = states[len(rows)], []
         for action in range(num_actions):
             pair: list[Outcome] = []
             for probability, reward, successor in outcomes(state, action):
                 place = -1
-                if successor is not None and successor not in number:
+                is_new = successor is not None and successor not in number
+                if is_new and depth == horizon - 1:
+                    is_cut = True
+                elif successor is not None and successor not in number:
                     number[successor] = len(states)
                     states.append(successor)
                     if len(states) > max_states:
                         raise TooManyStatesError(f"more than {max_states:,} states; give a shorter horizon")
-                if successor is not None:
+                if successor is not None and successor in number:
                     place = number[successor]
                 pair.append((probability, float(reward), place))
             row.append(pair)
         rows.append(row)
-    never: list[list[Outcome]] = [[(Fraction(1), 0.0, -1)] for _ in range(num_actions)]
-    rows += [never] * (len(states) - len(rows))
     mdp = StochasticMDP.from_outcomes(
-        rows, horizon, initial={number[state]: chance for state, chance in initial.items()}, metadata=metadata
+        rows,
+        horizon,
+        initial={number[state]: chance for state, chance in initial.items()},
+        metadata={**(metadata or {}), **({"cut_at_horizon": True} if is_cut else {})},
     )
     return mdp, states
 

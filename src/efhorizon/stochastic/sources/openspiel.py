@@ -171,7 +171,9 @@ def _game(name: str) -> Any:
     try:
         game = pyspiel.load_game(name)
     except Exception as error:  # whatever OpenSpiel says of an unknown name is one line for the user
-        raise OpenSpielError(f"{name}: OpenSpiel does not know this game ({str(error).splitlines()[0][:200]})") from None
+        raise OpenSpielError(
+            f"{name}: OpenSpiel does not know this game ({str(error).splitlines()[0][:200]})"
+        ) from None
     kind = game.get_type()
     if game.num_players() != 1:
         raise OpenSpielError(f"{name}: a game for {game.num_players()} players; only games for one become tables")

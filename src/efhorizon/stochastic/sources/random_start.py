@@ -1,7 +1,7 @@
 """A random start: the tables of several seeds of one environment as one table.
 
 Each seed's reset begins an episode with a probability of its own. States of different seeds stay apart unless nothing
-distinguishes them: same screen and, for every action, same reward and same successor.
+distinguishes them: for every action the same reward and the same successor.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from efhorizon.errors import InvalidTableError
 from efhorizon.mdp import TabularMDP
@@ -33,7 +34,10 @@ def random_start(
         raise InvalidTableError(f"{len(tables)} tables need as many probabilities, not {len(chances)}")
     shifts = np.concatenate([[0], np.cumsum([table.num_states for table in tables])])
     transitions = np.concatenate(
-        [np.where(table.transitions >= 0, table.transitions + shift, -1) for table, shift in zip(tables, shifts, strict=False)]
+        [
+            np.where(table.transitions >= 0, table.transitions + shift, -1)
+            for table, shift in zip(tables, shifts, strict=False)
+        ]
     )
     rewards = np.concatenate([table.rewards for table in tables])
     labels = _classes(transitions, rewards)
@@ -46,7 +50,7 @@ def random_start(
     values, codes = np.unique(rewards[kept], return_inverse=True)
     num_pairs = merged.size
     return StochasticMDP(
-        merged.shape,
+        (len(kept), first.num_actions),
         {
             "offsets": np.arange(num_pairs + 1, dtype=np.int64),
             "successors": merged.reshape(-1),
@@ -61,14 +65,14 @@ def random_start(
     )
 
 
-def _classes(transitions: np.ndarray, rewards: np.ndarray) -> np.ndarray:
+def _classes(transitions: NDArray[np.int64], rewards: NDArray[np.float64]) -> NDArray[np.int64]:
     """Which states behave alike [S]: the coarsest partition, refined until it is stable."""
     labels = np.zeros(len(transitions), np.int64)
     count = 1
     while True:
         following = np.where(transitions >= 0, labels[np.maximum(transitions, 0)], -1)
         rows = np.concatenate([labels[:, None], following, rewards.view(np.int64)], axis=1)
-        found = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+        found: NDArray[np.int64] = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
         if int(found.max()) + 1 == count:
             return found
         labels, count = found, int(found.max()) + 1
