@@ -232,3 +232,12 @@ def spread(outcomes: Outcomes, states: Integers, policy: Floats, here: Floats, f
                         following[outcomes.successors[j]] += (
                             weight * outcomes.probabilities[outcomes.probability_codes[j]]
                         )
+
+
+@compiled_parallel
+def follow(
+    start: int, stop: int, outcomes: Outcomes, states: Integers, actions: Integers, following: Floats, values: Floats
+) -> None:
+    """V(s) = Q(s, a) of one action for each state, `actions` [S]."""
+    for i in prange(start, stop):
+        values[i] = q_value(outcomes, states[i] * outcomes.num_actions + actions[states[i]], following)

@@ -151,6 +151,18 @@ class Plan:
             here = following
         return found
 
+    def return_of(self, actions: NDArray[np.integer[Any]]) -> float:
+        """The exact expected return of a policy that takes one action in each state, `actions` [S] or [T, S]."""
+        timed = np.atleast_2d(actions)
+        following = self.row()
+        for time in reversed(range(self.mdp.horizon)):
+            states = self.layers.layer(time)
+            values = np.empty(len(states))
+            now = np.ascontiguousarray(timed[min(time, len(timed) - 1)])
+            on_layer(kernels.follow, slice(0, len(states)), self.outcomes, states, now, following, values)
+            following[states] = values
+        return float(following[self.mdp.initial_states] @ self.mdp.initial_probabilities)
+
     def q_values(self, time: int, following: NDArray[np.float64]) -> NDArray[np.float64]:
         """Q_t(s, a) [n, A] of the states of one time, from the values [S] of the next."""
         states = self.layers.layer(time)

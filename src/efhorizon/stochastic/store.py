@@ -167,8 +167,10 @@ def _read_npz(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         arrays = {name: member.array() for name, member in members.items()}
     except (*UNREADABLE, TypeError, RecursionError) as error:
         raise StoreError(f"{path}: not a readable stochastic table ({first_line(error)})") from None
+    if arrays.keys() != header["digests"].keys():
+        raise StoreError(f"{path}: its arrays are not those that were written")
     for name, array in arrays.items():
-        if _digest(array) != header["digests"].get(name):
+        if _digest(array) != header["digests"][name]:
             raise StoreError(f"{path}: array {name!r} is not what was written")
     return header, arrays
 
