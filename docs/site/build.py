@@ -1,7 +1,7 @@
 """Build the web site: `make docs`.
 
-The pages are the Markdown files of the repository, as they are. This puts a copy of them together, adds the gallery, the
-report of the committed study and a table of contents, lets Sphinx build it, and checks every link of the result.
+The pages are the Markdown files of the repository, as they are. This puts a copy of them together, adds the gallery,
+the report of the committed study and a table of contents, lets Sphinx build it, and checks every link of the result.
 
 python docs/site/build.py [OUT] [--quick]      --quick leaves out the gallery's pictures and the report
 """
@@ -102,10 +102,8 @@ def contents() -> str:
     own = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")} - {"index"}
     if forgotten := sorted(own - listed):
         raise SystemExit(f"NAVIGATION in docs/site/build.py lacks {', '.join(forgotten)}")
-    trees = (
-        f"\n```{{toctree}}\n:hidden:\n:titlesonly:\n:caption: {title}\n\n{chr(10).join(names)}\n```\n"
-        for title, names in NAVIGATION.items()
-    )
+    head = "\n```{toctree}\n:hidden:\n:titlesonly:\n:caption: "
+    trees = (f"{head}{title}\n\n{chr(10).join(names)}\n```\n" for title, names in NAVIGATION.items())
     return "".join(trees)
 
 
@@ -128,7 +126,8 @@ def _target(found: re.Match[str], page: Path) -> str:
         return f"{label}({os.path.relpath(file, here)}{hash_}{anchor})"
     moved = _MOVED.get(str(file.relative_to(ROOT))) if file.is_relative_to(ROOT) else None
     if moved is not None:
-        return f"{label}({os.path.relpath(DOCS / moved, here)}{hash_ if moved != 'index.md' else ''}{anchor if moved != 'index.md' else ''})"
+        place = "" if moved == "index.md" else f"{hash_}{anchor}"  # the start page has other headings than README
+        return f"{label}({os.path.relpath(DOCS / moved, here)}{place})"
     repository = os.environ.get("EFHORIZON_REPOSITORY")  # such as https://HOST/OWNER/NAME/blob/main
     if repository and file.is_relative_to(ROOT):
         return f"{label}({repository}/{file.relative_to(ROOT)})"

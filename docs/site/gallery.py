@@ -20,8 +20,9 @@ from efhorizon.suites.registry import suite
 _HEAD = """\
 # Gallery
 
-Every MDP of [the study](study.md) as it looks at the start, with its effective horizon H, its number of states and its horizon T. "Not found" means that no
-number of episodes was found for the few steps of lookahead that were tried. The pictures are drawn by the environments themselves when this site is built.
+Every MDP of [the study](study.md) as it looks at the start, with its effective horizon H, its number of states and its
+horizon T. "Not found" means that no number of episodes was found for the few steps of lookahead that were tried. The
+pictures are drawn by the environments themselves when this site is built.
 """
 
 

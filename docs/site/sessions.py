@@ -1,7 +1,7 @@
 """Terminal sessions in the pages, made by running them: `make sessions`.
 
-A block of ```console after the line `<!-- session -->` is run, command by command, in an empty folder that all sessions of a
-page share, and what the commands print takes the place of what is there. Times are replaced, since they differ each time.
+A block of ```console after the line `<!-- session -->` is run, command by command, in an empty folder that all sessions
+of a page share, and what the commands print takes the place of what is there. Times are left out: they differ.
 
 python docs/site/sessions.py            write them
 python docs/site/sessions.py --check    only say which would change

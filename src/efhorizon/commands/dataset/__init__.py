@@ -10,8 +10,8 @@ HELP = "publish a study as a data set, or download tables by name"
 DESCRIPTION = """\
 A data set is a study as a folder to put on the Hugging Face Hub, Zenodo or any
 web server: tables, analyses and runs with checksums, a data card and licences.
-`publish` writes one. The other commands read the one at EFHORIZON_REMOTE (a
-folder, an http(s) address, or hf://OWNER/NAME); in Python, ef.load("NAME") does.
+`publish` writes one. The others read the one at EFHORIZON_REMOTE (a folder, an
+http(s) address, or hf://OWNER/NAME); in Python, ef.load("NAME") does.
 `import` reads the data set that the paper's authors published.
 """
 EXAMPLE = "efhorizon dataset publish study dataset"
