@@ -204,6 +204,13 @@ OUTPUTS: dict[str, list[list[str]]] = {
     ],
     "evaluate": [["evaluate", "summary.csv", "--resamples", "50"]],
     "report": [["report", "summary.csv", "--out", "site"]],
+    "dataset": [
+        ["dataset", "publish", "summary.csv", "published", "--tables", "tables"],
+        ["dataset", "list", "--remote", "published"],
+        ["dataset", "show", GRIDWORLD, "--remote", "published"],
+        ["dataset", "verify", "published"],
+        ["dataset", "import", ".", "--out", "authors"],
+    ],
     "completion": [["completion", "bash"]],
 }
 NOT_RUN = {"demo", "serve"}  # takes minutes, and prints what `study` does; runs until Ctrl-C, and prints an address

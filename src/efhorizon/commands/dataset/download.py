@@ -12,10 +12,10 @@ from efhorizon.commands.dataset import _shared
 HELP = "download MDPs of a data set into the cache"
 DESCRIPTION = """\
 Downloads MDPs into the cache (EFHORIZON_CACHE, or the platform's folder for
-caches), where ef.load finds them. Every file's size and checksum is compared; what
-does not match is refused and nothing of it is kept. A download that was
-interrupted goes on with the same command. With --into the tables are also put into
-a folder, such as ./tables, where every command finds them by name.
+caches), where ef.load finds them. Every file's size and checksum is compared;
+what does not match is refused and nothing of it is kept. A download that was
+interrupted goes on with the same command. With --into the tables are also put
+into a folder, such as ./tables, where every command finds them by name.
 """
 EXAMPLE = "efhorizon dataset download freeway_10_fs30 --into tables"
 

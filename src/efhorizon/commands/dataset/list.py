@@ -9,9 +9,9 @@ from efhorizon.commands.dataset import _shared
 
 HELP = "list the MDPs of a data set"
 DESCRIPTION = """\
-Lists the MDPs of the data set: states, horizon, effective horizon H, which parts
-there are, and which of them are in the cache. With --cached it lists what is in
-the cache and asks nobody.
+Lists the MDPs of the data set: states, horizon, effective horizon H, which
+parts there are, and which of them are in the cache. With --cached it lists what
+is in the cache and asks nobody.
 """
 EXAMPLE = "efhorizon dataset list --suite atari"
 

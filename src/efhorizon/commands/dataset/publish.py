@@ -10,13 +10,14 @@ from efhorizon.commands.dataset import _shared
 
 HELP = "write a study as a data set, ready for any web server"
 DESCRIPTION = """\
-Writes a study as a folder that can be put on the Hugging Face Hub, Zenodo or any
-web server as it is: for each MDP its table (native and in the BRIDGE layout),
-analysis, runs and pictures; index.parquet and summary.csv over all; a data card
-with a datasheet, Croissant metadata, licences and checksums. The same study gives
-the same bytes. Tables come from STUDY/tables and the folders given with --tables;
-an MDP without a table is published with its analysis and runs alone. Screens of
-commercial games are in a folder of their own, which --no-screens leaves out.
+Writes a study as a folder that can be put on the Hugging Face Hub, Zenodo or
+any web server as it is: for each MDP its table (native and in the BRIDGE
+layout), analysis, runs and pictures; index.parquet and summary.csv over all; a
+data card with a datasheet, Croissant metadata, licences and checksums. The same
+study gives the same bytes. Tables come from STUDY/tables and the folders given
+with --tables; an MDP without a table is published with its analysis and runs
+alone. Screens of commercial games are in a folder of their own, which
+--no-screens leaves out.
 """
 EXAMPLE = "efhorizon dataset publish study dataset --version 1.0.0"
 

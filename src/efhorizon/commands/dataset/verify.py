@@ -9,10 +9,10 @@ from efhorizon.commands import _arguments, _exit
 
 HELP = "compare every file of a data set with its checksum"
 DESCRIPTION = """\
-Reads every file of a data set on disk and compares its size and SHA-256 with the
-registry, and looks for files that nobody listed. Without a folder it does so for
-the cache, where parts that were not downloaded do not count. The folder screens/
-may have been left out.
+Reads every file of a data set on disk and compares its size and SHA-256 with
+the registry, and looks for files that nobody listed. Without a folder it does
+so for the cache, where parts that were not downloaded do not count. The folder
+screens/ may have been left out.
 """
 EXAMPLE = "efhorizon dataset verify dataset"
 
