@@ -15,8 +15,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from efhorizon._version import __version__
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.evaluation import summary_csv
+from efhorizon.evaluation.beside import beside
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
 from efhorizon.evaluation.live_curves import live_figures
+from efhorizon.evaluation.original import Original
 from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.tables import Tables, tables_by_rule
 from efhorizon.io.checksums import LIST, write_listed
@@ -31,6 +33,7 @@ from efhorizon.render.html.marker import check_replaceable, write_marker
 from efhorizon.render.html.mdp_page import mdp_page
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.render.html.policy_changes import FIGURE_NAME, is_variant
+from efhorizon.render.html.published_page import LINK, TITLE, published_page
 from efhorizon.study import built_tables
 from efhorizon.study.export import MDPS, RUNS
 from efhorizon.study.live_export import FILE as LIVE
@@ -58,8 +61,13 @@ class WrittenReport:
         return self.path / "index.html"
 
 
-def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES) -> WrittenReport:
-    """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
+def write_report(
+    study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES, published: Original | None = None
+) -> WrittenReport:
+    """Turn a results directory, an export of one or a summary.csv into a site in `out`.
+
+    With what the paper's authors have `published` there is a page that shows it beside the study.
+    """
     out = Path(os.path.realpath(out))  # a link is followed, not replaced
     check_replaceable(out, study)
     environment = _environment()
@@ -70,8 +78,12 @@ def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPL
     tables, by_papers_rule = tables_by_rule(data, num_resamples=num_resamples)
     with written_aside(out) as folder:
         folder.mkdir()
-        pages = (*_PAGES[:2], _LIVE_PAGE, *_PAGES[2:]) if live_figures(data.live) else _PAGES
-        site = _Site(folder, environment, [(entry.name, page_link(entry.name)) for entry in entries], pages)
+        links = [(entry.name, page_link(entry.name)) for entry in entries]
+        live = (_LIVE_PAGE,) if live_figures(data.live) else ()
+        more = () if published is None else ((LINK, TITLE),)
+        site = _Site(folder, environment, links, (*_PAGES[:2], *live, *_PAGES[2:], *more))
+        if published is not None:
+            site.write(LINK, "published.html", published_page(beside(published, data)))
         notes = _write_mdp_pages(site, data, entries) + _write_downloads(folder / DOWNLOADS, data)
         _write_top_pages(site, data, entries, tables, by_papers_rule, notes)
         write_marker(folder)
