@@ -15,7 +15,7 @@ from toy_mdps import LyingWalkSimulator, WalkSimulator
 from efhorizon import TabularMDP
 from efhorizon.build.consolidate import coarsest_classes
 from efhorizon.build.difference import Difference
-from efhorizon.build.engine import LocalEngine
+from efhorizon.engines.local import LocalEngine
 from efhorizon.build.episodes import scope_of
 from efhorizon.build.every_pair import compare_every_pair
 from efhorizon.build.explore import explore, opened_search

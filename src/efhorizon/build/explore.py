@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import psutil
 
-from efhorizon.build.engine import Engine, engine
+from efhorizon.engines.engine import Engine
+from efhorizon.engines.local import engine
 from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.build.search import Search
 from efhorizon.build.search_records import CONFIG, Config, damaged

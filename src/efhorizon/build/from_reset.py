@@ -25,7 +25,7 @@ from efhorizon.build.difference import (
     restored_state_difference,
     reward_difference,
 )
-from efhorizon.build.engine import Engine
+from efhorizon.engines.engine import Engine
 from efhorizon.build.player import Episode, Played, Player
 from efhorizon.build.raw_states import ENDED, RawStates
 from efhorizon.build.table_screens import TableScreens

@@ -15,6 +15,8 @@ import numpy as np
 from efhorizon._version import __version__
 from efhorizon.build import consolidate, explore
 from efhorizon.build.consolidate import Rule
+from efhorizon.build.divided import collect
+from efhorizon.build.divided_search import explore_divided
 from efhorizon.build.drawn_states import with_pictures
 from efhorizon.build.explore import Budget, Outcome, Progress, opened_search
 from efhorizon.build.reuse import changed_environment, stored_difference
@@ -23,6 +25,7 @@ from efhorizon.build.search_folder import SearchFolder
 from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import NumPairs, verify
+from efhorizon.engines.choice import EngineChoice
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
 from efhorizon.io.provenance import changes, provenance_digest, simulator_provenance
@@ -44,6 +47,7 @@ class Options:
 
     out: Path = Path("tables")
     num_workers: int = 1
+    engine: EngineChoice = EngineChoice()
     rule: Rule = "paper"
     ignore_screens: bool = False
     budget: Budget = field(default_factory=Budget)
@@ -107,14 +111,7 @@ def build(
     try:
         _check_stored(search, target, simulator)
         simulator.close()
-        outcome = explore.explore(
-            search,
-            target.horizon,
-            spec,
-            num_workers=options.num_workers,
-            budget=options.budget,
-            on_progress=on_progress,
-        )
+        outcome = _searched(search, target, spec, options, on_progress, on_message)
         complete = None if search.is_closed else search.complete_horizon
         if outcome.stopped_by is not None:
             kept = _kept(target, search.complete_horizon, options.if_stopped)
@@ -133,6 +130,50 @@ def build(
         search.close()
     seconds = time.monotonic() - started
     return BuildResult(target.id, mdp, path, outcome, target.horizon, complete, seconds, verify_seconds, tuple(notices))
+
+
+def _searched(
+    search: Search,
+    target: Target,
+    spec: SimulatorSpec,
+    options: Options,
+    on_progress: Callable[[Progress], None],
+    on_message: Callable[[str], None],
+) -> Outcome:
+    """Search with the engine that was chosen; what another engine has found is used."""
+
+    def say(line: str) -> None:
+        on_message(f"{target.id}: {line}")
+
+    if not options.engine.is_ray:
+        collect(search, say)
+        return explore.explore(
+            search,
+            target.horizon,
+            spec,
+            num_workers=options.num_workers,
+            budget=options.budget,
+            on_progress=on_progress,
+        )
+    if spec.in_process:
+        raise EfhorizonError(f"{target.id}: only this process can make this environment, so it cannot be built on Ray")
+    from efhorizon.engines.ray_actors import RayActors
+
+    actors = RayActors(options.engine)
+    try:
+        return explore_divided(
+            search,
+            target.horizon,
+            spec,
+            actors,
+            num_workers=actors.num_workers,
+            num_owners=options.engine.owners,
+            budget=options.budget,
+            on_progress=on_progress,
+            on_message=say,
+        )
+    finally:
+        actors.close()
 
 
 def _tell_changes(path: Path, provenance: dict[str, Any], notice: Callable[[str], None]) -> None:

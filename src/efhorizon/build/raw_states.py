@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.build.engine import Engine
+from efhorizon.engines.engine import Engine
 from efhorizon.build.keys import KeyIndex
 from efhorizon.build.player import Digests, Expanded, Met, Player
 from efhorizon.build.table_screens import TableScreens

@@ -24,7 +24,8 @@ again.
 EXAMPLE = """\
 efhorizon build pong_20_fs30 --max-minutes 30
   efhorizon build FrozenLake-v1 --env-arg is_slippery=False
-  efhorizon build my_env.py:MyEnv --horizon 50 --seed 0,1,2"""
+  efhorizon build my_env.py:MyEnv --horizon 50 --seed 0,1,2
+  efhorizon build pong_50_fs30 --engine ray --address auto --out /shared/tables"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the folder of tables (default: {_arguments.TABLES})",
     )
     _arguments.add_workers(parser)
+    _arguments.add_engine(parser, has_owners=True)
     parser.add_argument(
         "--ignore-screens", action="store_true", help="merge states that look different but behave alike"
     )
@@ -118,6 +120,7 @@ def run(options: argparse.Namespace) -> int:
     build_options = Options(
         out=options.out,
         num_workers=options.workers or num_cores(),
+        engine=_arguments.engine_choice(options),
         rule=options.merge,
         ignore_screens=options.ignore_screens,
         budget=Budget(options.max_states, options.max_minutes, options.max_memory),
