@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from efhorizon.suites.batched import BatchedSimulator
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.minigrid_simulator import ACTIONS, NAVIGATION_ACTIONS, MiniGridSimulator, picture_of_screen
 from efhorizon.suites.replay import RestoreReport
@@ -123,6 +124,11 @@ class MiniGrid(Suite):
 
     def simulator(self, **arguments: Any) -> Simulator:
         return MiniGridSimulator(**arguments)
+
+    def batched(self, arguments: Mapping[str, Any]) -> BatchedSimulator | None:
+        from efhorizon.suites.minigrid_batched import BatchedMiniGrid, is_batched
+
+        return BatchedMiniGrid(**arguments) if is_batched(**arguments) else None
 
     def behaviour_of(self, arguments: Mapping[str, Any]) -> int:
         counts_target = "Pickup" in (arguments["shaping"] or "") and arguments["env_id"].startswith(FETCHING)
