@@ -62,6 +62,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_workers(parser)
     _arguments.add_engine(parser, has_owners=True)
     parser.add_argument(
+        "--batched",
+        action=argparse.BooleanOptionalAction,
+        help="search with a simulator that steps many states at once, where there is one; the table is the same "
+        "(default: where there are known to be a million states)",
+    )
+    parser.add_argument(
         "--ignore-screens", action="store_true", help="merge states that look different but behave alike"
     )
     parser.add_argument(
@@ -121,6 +127,7 @@ def run(options: argparse.Namespace) -> int:
         out=options.out,
         num_workers=options.workers or num_cores(),
         engine=_arguments.engine_choice(options),
+        batched=options.batched,
         rule=options.merge,
         ignore_screens=options.ignore_screens,
         budget=Budget(options.max_states, options.max_minutes, options.max_memory),

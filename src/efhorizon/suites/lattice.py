@@ -13,7 +13,7 @@ Lattices are not in the catalogue: they are no environment that anyone learns. `
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from efhorizon.compiled import compiled_with
 from efhorizon.suites.batched import Rows, Successors
 from efhorizon.suites.entry import Entry
+from efhorizon.suites.replay import RestoreReport
 from efhorizon.suites.simulator import Screen, Simulator, SimulatorError, Transition
 from efhorizon.suites.suite import Costs, NetworkKind, Suite, Survey
 
@@ -153,6 +154,8 @@ class Lattices(Suite):
     name = "lattice"
     title = "Lattices"
     behaviour = BEHAVIOUR
+    builds_unlisted = True
+    screen_format = "observation"
     costs = Costs(pairs_a_second=1_000_000.0)
 
     def entries(self) -> Iterator[Entry]:
@@ -169,6 +172,9 @@ class Lattices(Suite):
 
     def batched(self, arguments: Mapping[str, Any]) -> BatchedLattice:
         return BatchedLattice(**arguments)
+
+    def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
+        return RestoreReport(True)  # the counters are all there is
 
     def survey(self, entry: Entry) -> Survey | None:
         return Survey(num_states(entry.game))

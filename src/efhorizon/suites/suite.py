@@ -73,6 +73,7 @@ class Suite:
 
     # --- environments and their simulators
 
+    builds_unlisted: bool = False  # whether `unlisted_entry` knows names that can be built
     has_names: bool = True  # whether environments are built by a name of the catalogue
 
     def entries(self) -> Iterable[Entry]:
