@@ -11,13 +11,17 @@ import time
 from pathlib import Path
 
 import pytest
+from ray_cluster import two_nodes
 
 from efhorizon.build.parts import read_manifest
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
 from efhorizon.engines.choice import EngineChoice
 from efhorizon.errors import EfhorizonError
-from ray_cluster import two_nodes
+from efhorizon.study.plan import Plan
+from efhorizon.study.results import Results
+from efhorizon.study.stages import Watcher, study
+from efhorizon.study.tasks import RunPlan
 
 pytest.importorskip("ray")
 SMALL = ("MiniGrid-DoorKey-5x5-v0", 8)
@@ -99,3 +103,40 @@ def test_a_driver_that_was_killed_continues(tmp_path: Path) -> None:
 def test_an_address_without_a_cluster_is_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(EfhorizonError, match=r"^no Ray cluster at 127\.0\.0\.1:1: "):
         fingerprint(*SMALL, tmp_path, EngineChoice("ray", "127.0.0.1:1"))
+
+
+@pytest.mark.slow
+def test_a_study_gives_the_same_rows_though_a_node_is_lost(tmp_path: Path) -> None:
+    names = (
+        "MiniGrid-Empty-5x5-v0", "MiniGrid-Empty-6x6-v0", "MiniGrid-LavaGapS5-v0", "MiniGrid-LavaGapS6-v0",
+        "MiniGrid-LavaGapS7-v0", "MiniGrid-DistShift1-v0", "MiniGrid-DistShift2-v0", "MiniGrid-MemoryS7-v0",
+        "MiniGrid-KeyCorridorS3R1-v0", "MiniGrid-SimpleCrossingS9N3-v0",
+    )  # fmt: skip
+    runs = (RunPlan("gorp", "k1", num_seeds=1, max_steps=100_000), RunPlan("ppo", "rollout128", 1, 2_000))
+
+    def rows(plan: Plan, watcher: Watcher | None = None) -> dict[tuple[str, str, str], object]:
+        result = study(plan, watcher)
+        assert result.num_complete == len(names), [outcome for outcome in result.outcomes if outcome.is_lost]
+        found = Results(plan.out)
+        made = {
+            (row.id, row.algorithm, row.setting): (row.sample_complexity, row.best_return, row.learning_curve)
+            for row in found.rows()
+        }
+        analyses = {name: analysis.table.fingerprint for name, analysis in found.analyses().items()}
+        return {**made, **{(name, "analysis", ""): value for name, value in analyses.items()}}
+
+    class Losing(Watcher):
+        """Takes the second node away in the middle of the builds."""
+
+        num_outcomes = 0
+
+        def outcome(self, outcome: object) -> None:
+            self.num_outcomes += 1
+            if self.num_outcomes == 3:
+                cluster.remove_node(second)
+
+    expected = rows(Plan(tmp_path / "local", names, runs))
+    with two_nodes() as (cluster, second):
+        engine = EngineChoice("ray", cluster.address, workers=2)
+        assert rows(Plan(tmp_path / "ray", names, runs, engine=engine), Losing()) == expected
+    assert len(expected) == 3 * len(names)

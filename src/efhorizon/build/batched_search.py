@@ -128,7 +128,7 @@ class BatchedSearch:
         stack.callback(self._rows.close)
         self._rows_checked, self._rows_checksum = self._rows.rows, 0
         if commit is not None:
-            self._rows_checksum = zlib.crc32(self._rows.array[: self._rows.rows])
+            self._rows_checksum = zlib.crc32(self._rows.array[: self._rows.rows].data)
             if (self._rows.rows * self._rows.width, self._rows_checksum) != tuple(commit.files["rows"]):
                 raise damaged(self._rows.path, "not what was written")
         self._index = RowIndex(self._rows, most_narrow=self._most_narrow)
@@ -229,7 +229,9 @@ class BatchedSearch:
         if self._look_rows is not None:
             self._look_rows.flush()
         files = {name: (file.size, file.checksum) for name, file in self._files.items()}
-        self._rows_checksum = zlib.crc32(self._rows.array[self._rows_checked : self._rows.rows], self._rows_checksum)
+        self._rows_checksum = zlib.crc32(
+            self._rows.array[self._rows_checked : self._rows.rows].data, self._rows_checksum
+        )
         self._rows_checked = self._rows.rows
         files["rows"] = (self._rows.rows * self._rows.width, self._rows_checksum)
         num_looks = 0 if self._look_rows is None else self._look_rows.rows
@@ -350,7 +352,8 @@ def _batches(search: BatchedSearch, horizon: int) -> Iterator[None]:
     numbers, codes = np.empty(size * actions, np.int64), np.empty(size * actions, np.uint8)
 
     def expanded(start: int, stop: int, room: Successors) -> Successors:
-        out = Successors(*(array[: stop - start] for array in room))
+        size = stop - start
+        out = Successors(room.states[:size], room.rewards[:size], room.ended[:size])
         search.simulator.expand(search.rows(start, stop), out)
         return out
 

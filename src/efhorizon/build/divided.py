@@ -169,9 +169,7 @@ def _expansion(
     return Expansion(rewards, rows, states, state_screens, tuple(snapshots.tolist()), screens)
 
 
-def _screens(
-    search: Search, new: _NewStates, fresh: NDArray[np.int64]
-) -> tuple[Found, NDArray[np.int32]]:
+def _screens(search: Search, new: _NewStates, fresh: NDArray[np.int64]) -> tuple[Found, NDArray[np.int32]]:
     """The distinct screens of new states, as they are first seen, and which of them each state shows."""
     index = KeyIndex()
     shown = index.numbers(new.shown[fresh])

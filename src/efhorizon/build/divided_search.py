@@ -114,9 +114,7 @@ class _Run:
     def _is_done(self) -> bool:
         return self._is_closed or len(self._layer_starts) - 2 >= self._horizon
 
-    def to_end(
-        self, on_progress: Callable[[Progress], None], on_message: Callable[[str], None]
-    ) -> str | None:
+    def to_end(self, on_progress: Callable[[Progress], None], on_message: Callable[[str], None]) -> str | None:
         """Layer by layer; the budget that stopped it, or None."""
         manifest = read_manifest(self._search.folder)
         if manifest is None and self._is_done:
@@ -141,7 +139,9 @@ class _Run:
                 losses += 1
                 self.end()
                 if losses == _MOST_LOSSES:
-                    raise WorkerError(f"the cluster lost workers {losses} times in one layer ({lost}); {_KEPT}") from None
+                    raise WorkerError(
+                        f"the cluster lost workers {losses} times in one layer ({lost}); {_KEPT}"
+                    ) from None
                 on_message(f"lost a worker or a node ({lost}); going back to layer {len(self._layer_starts) - 1}")
                 time.sleep(_SECONDS_AFTER_A_LOSS)
 
@@ -188,14 +188,14 @@ class _Run:
 
     def _owner(self, place: int, num_owners: int, manifest: Manifest | None) -> Actor:
         record = None if manifest is None else manifest.parts[place]
-        make = partial(Owner, self._search.folder.absolute(), place, self._dictionaries, self._search.num_actions, record)
+        make = partial(
+            Owner, self._search.folder.absolute(), place, self._dictionaries, self._search.num_actions, record
+        )
         return self._actors.make(make)
 
     def _started(self, manifest: Manifest) -> _Crew:
         owners = [self._owner(place, manifest.num_owners, manifest) for place in range(manifest.num_owners)]
-        make = partial(
-            LayerExpander, self._make_simulator, self._dictionaries, manifest.num_owners, self._actors.put
-        )
+        make = partial(LayerExpander, self._make_simulator, self._dictionaries, manifest.num_owners, self._actors.put)
         cores = self._actors.cores_for(self._num_workers)
         crew = _Crew(owners, [self._actors.make(make, cores) for _ in range(self._num_workers)])
         try:
@@ -261,7 +261,9 @@ class _Expansion:
 
     def __init__(self, run: _Run, crew: _Crew, rows: list[tuple[Any, ...]]) -> None:
         self._run, self._crew, self._actors = run, crew, run.actors
-        self._rows: deque[tuple[int, int, int]] = deque((owner, first, stop) for owner, (first, stop) in enumerate(rows))
+        self._rows: deque[tuple[int, int, int]] = deque(
+            (owner, first, stop) for owner, (first, stop) in enumerate(rows)
+        )
         self._left = sum(stop - first for _, first, stop in self._rows)
         self._busy = [0] * len(crew.expanders)
         self._expanding: dict[Reference, _Sent] = {}

@@ -46,7 +46,8 @@ class KeyIndex:
 
     def keys(self, numbers: NDArray[Any]) -> NDArray[np.uint64]:
         """The keys [n, 2] that have these numbers."""
-        return self._keys[numbers]
+        keys: NDArray[np.uint64] = self._keys[numbers]
+        return keys
 
     def nbytes(self) -> int:
         return self._keys.nbytes + self._slots.nbytes

@@ -80,7 +80,9 @@ def _check_memory(count: int, num_actions: int, max_memory: int | None) -> None:
             "used; the search is kept; run the same command with more"
         )
     if count > _MOST_CLASSES:
-        raise EfhorizonError(f"a table has at most {_MOST_CLASSES:,} states, and this search {count:,}; lower --horizon")
+        raise EfhorizonError(
+            f"a table has at most {_MOST_CLASSES:,} states, and this search {count:,}; lower --horizon"
+        )
 
 
 def _cut(search: BatchedSearch, count: int) -> NDArray[Any]:

@@ -94,7 +94,9 @@ class Owner:
         spans = self._files.rows("state_spans", np.int64, _SPAN, first_row, stop)
         packed = []
         for start, middle, end in spans.tolist():
-            packed.append(self._files["states"].read(middle, end) if end > middle else self._files["states"].read(start, middle))
+            packed.append(
+                self._files["states"].read(middle, end) if end > middle else self._files["states"].read(start, middle)
+            )
         return Batch(first_row, self._numbers[first_row:stop], packed)
 
     def earn(self, rewards: Rewards) -> None:
@@ -106,7 +108,9 @@ class Owner:
         rows = self._keys.find(parcel.keys).astype(np.int64)
         identities, snapshots = parcel.identities.chunks(), parcel.snapshots.chunks()
         for i in np.flatnonzero(rows >= 0).tolist():
-            start, middle, _ = self._files.rows("state_spans", np.int64, _SPAN, int(rows[i]), int(rows[i]) + 1)[0].tolist()
+            start, middle, _ = self._files.rows("state_spans", np.int64, _SPAN, int(rows[i]), int(rows[i]) + 1)[
+                0
+            ].tolist()
             self._compare("state", start, middle, identities[i])
         unknown = np.flatnonzero(rows < 0)
         places = self._new.numbers(parcel.keys[unknown])
@@ -119,7 +123,7 @@ class Owner:
                 self._spans.append(self._append("states", identities[i], snapshots[i]))
                 self._shown.append(parcel.shown[i])
             else:
-                self._compare("state", *self._spans[place][:2], identities[i])
+                self._compare("state", self._spans[place][0], self._spans[place][1], identities[i])
                 if first < self._first_pairs[place] and snapshots[i]:  # the snapshot of the first pair counts
                     self._spans[place] = self._append("states", identities[i], snapshots[i])
             self._first_pairs[place] = min(self._first_pairs[place], first)
@@ -179,9 +183,7 @@ class Owner:
         self._files["edges"].append(np.stack([pairs[order], reached[order]], axis=1))
         self._edge_rows.append(self._edge_rows[-1] + len(pairs))
 
-    def _add_states(
-        self, numbers: NDArray[np.int64], keys: Keys, shown: Keys, spans: NDArray[np.int64]
-    ) -> None:
+    def _add_states(self, numbers: NDArray[np.int64], keys: Keys, shown: Keys, spans: NDArray[np.int64]) -> None:
         self._files["numbers"].append(numbers)
         self._files["keys"].append(keys)
         self._files["shown"].append(shown)

@@ -111,7 +111,9 @@ class PartFiles:
                 for name in FILES:
                     flags = os.O_RDWR | os.O_CREAT | (os.O_TRUNC if record is None else 0)
                     file = stack.enter_context(open(os.open(folder / name, flags, 0o644), "r+b", buffering=0))
-                    self._files[name] = AppendFile(folder / name, file, *((0, 0) if record is None else record.files[name]))
+                    self._files[name] = AppendFile(
+                        folder / name, file, *((0, 0) if record is None else record.files[name])
+                    )
             except OSError as error:
                 raise StoreError(f"{folder}: cannot be opened ({error.strerror})") from None
             self.close = stack.pop_all().close
@@ -149,5 +151,3 @@ def damaged_lock(folder: Path) -> StoreError:
 
 def owner_folder(search_folder: Path, owner: int) -> Path:
     return search_folder / PARTS / f"owner-{owner}"
-
-

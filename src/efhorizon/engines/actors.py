@@ -37,6 +37,11 @@ class Actors(Protocol):
     def num_nodes(self) -> int: ...
 
     @property
+    def num_workers(self) -> int:
+        """How many actors are to be busy at once."""
+        ...
+
+    @property
     def put(self) -> Callable[[Any], Reference]:
         """For actors: keep a value where it is, and hand out a reference."""
         ...
@@ -108,7 +113,7 @@ class _Done:
 class LocalActors:
     """Actors in this process."""
 
-    num_nodes = 1
+    num_nodes, num_workers = 1, 1
 
     @property
     def put(self) -> Callable[[Any], Reference]:

@@ -75,7 +75,9 @@ class RayActors:
         errors = self._ray.exceptions
         try:
             return checked(self._ray.get(reference))
-        except errors.RayTaskError as error:  # not from a call, which catches what it raises: from reading its arguments
+        except (
+            errors.RayTaskError
+        ) as error:  # not from a call, which catches what it raises: from reading its arguments
             cause = getattr(error, "cause", None)
             if isinstance(cause, errors.RayError):
                 raise ActorLostError(_first_line(cause)) from None

@@ -32,18 +32,10 @@ class Successors(NamedTuple):
 class BatchedSimulator(Protocol):
     """A deterministic environment whose states are rows of bytes."""
 
-    @property
-    def num_actions(self) -> int: ...
-
-    @property
-    def start(self) -> NDArray[np.uint8]:
-        """The start state [n]."""
-        ...
-
-    @property
-    def screen_shape(self) -> tuple[int, int, int] | None:
-        """[H, W, C] of what is seen; None: states are not looked at, and differ only by what they do."""
-        ...
+    num_actions: int
+    start: NDArray[np.uint8]  # [n], the start state
+    # [H, W, C] of what is seen; None: states are not looked at, and differ only by what they do
+    screen_shape: tuple[int, int, int] | None
 
     def expand(self, states: Rows, out: Successors) -> None:
         """Take every action in every state. Called from one thread at a time, while another one uses the processor."""

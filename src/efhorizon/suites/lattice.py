@@ -71,7 +71,7 @@ class Lattice:
 class BatchedLattice:
     """The same for many states at once."""
 
-    screen_shape = None  # counters are all there is; a table needs no pictures of them
+    screen_shape: tuple[int, int, int] | None = None  # counters are all there is; a table needs no pictures of them
 
     def __init__(self, game: str) -> None:
         self.num_actions, self._size = shape_of(game)

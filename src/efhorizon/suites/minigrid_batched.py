@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from efhorizon.compiled import compiled_with
 from efhorizon.suites.batched import Rows, Successors
 from efhorizon.suites.minigrid_shaping import HEADINGS
-from efhorizon.suites.minigrid_simulator import AGENT, HEADER, NO_KIND, RECORD, MiniGridSimulator
+from efhorizon.suites.minigrid_simulator import AGENT, HEADER, RECORD, MiniGridSimulator
 
 UNUSED = 255
 FREE, SOLID, GOAL, LAVA, DOOR, FLOOR = range(6)  # what can be in a cell, besides objects that can be carried
@@ -61,12 +61,15 @@ class BatchedMiniGrid:
         simulator = MiniGridSimulator(env_id, shaping)
         layout = simulator.layout()
         self.num_actions = simulator.num_actions
-        self.screen_shape = simulator.screen().shape
+        height, width, channels = simulator.screen().shape
+        self.screen_shape: tuple[int, int, int] | None = (height, width, channels)
         name = env_id.removeprefix("MiniGrid-")
         cells = np.array([_OVERLAPS.get(kind, SOLID) if kind else FREE for kind in layout.cells], np.uint8)
         door_at = np.full(len(cells), -1, np.int32)
         door_at[list(layout.doors)] = np.arange(len(layout.doors))
-        colours = {colour: number for number, colour in enumerate(dict.fromkeys([*layout.doors.values(), *layout.colours]))}
+        colours = {
+            colour: number for number, colour in enumerate(dict.fromkeys([*layout.doors.values(), *layout.colours]))
+        }
         self.rules = Rules(
             cells,
             door_at,
@@ -112,8 +115,8 @@ class BatchedMiniGrid:
         """MiniGrid's symbols, as `MiniGridSimulator.screen` has them."""
         screens = np.repeat(self._base[None], len(states), axis=0)  # [B, cells, 3]
         _draw(states, self._records, self.rules.door_at, self._door_looks, self._kind_looks, screens)
-        shape: tuple[int, ...] = self.screen_shape
-        return screens.reshape(len(states), *shape)
+        assert self.screen_shape is not None
+        return screens.reshape(len(states), *self.screen_shape)
 
     def snapshot(self, state: NDArray[np.uint8]) -> bytes:
         cells = state[self._records :: RECORD].astype(np.int64) << 8 | state[self._records + 1 :: RECORD]
@@ -122,7 +125,7 @@ class BatchedMiniGrid:
 
 
 @compiled_with(nogil=True)
-def _find(row: Any, records: int, cell: int) -> int:
+def _find(row: Any, records: int, cell: Any) -> int:
     """Where the record of the object in a cell begins, or that of the next object behind it."""
     at = records
     while at < len(row):
@@ -134,7 +137,7 @@ def _find(row: Any, records: int, cell: int) -> int:
 
 
 @compiled_with(nogil=True)
-def _holds(row: Any, at: int, cell: int) -> bool:
+def _holds(row: Any, at: int, cell: Any) -> bool:
     return at < len(row) and ((np.int64(row[at]) << 8) | row[at + 1]) == cell
 
 
@@ -147,7 +150,7 @@ def _remove(row: Any, at: int) -> None:
 
 
 @compiled_with(nogil=True)
-def _insert(row: Any, at: int, cell: int, kind: int) -> None:
+def _insert(row: Any, at: int, cell: Any, kind: Any) -> None:
     for i in range(len(row) - 1, at + 3, -1):
         row[i] = row[i - 4]
     row[at] = cell >> 8
@@ -210,7 +213,11 @@ def _expand(states: Any, rules: Any, out: Any, rewards: Any, ended: Any) -> None
             elif door >= 0:
                 flags = state[3 + door]
                 if flags & 2:
-                    if carried != 255 and rules.kinds[carried] == 1 and rules.colours[carried] == rules.door_colours[door]:
+                    if (
+                        carried != 255
+                        and rules.kinds[carried] == 1
+                        and rules.colours[carried] == rules.door_colours[door]
+                    ):
                         row[3 + door] = 1
                 else:
                     row[3 + door] = flags ^ 1

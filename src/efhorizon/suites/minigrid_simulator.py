@@ -165,7 +165,9 @@ class MiniGridSimulator:
         exit_door = [number for number, door in enumerate(self._doors.values()) if door is getattr(env, "door", None)]
         return Layout(
             self._width,
-            tuple("" if thing is None or cell in self._things else thing.type for cell, thing in enumerate(self._cells)),
+            tuple(
+                "" if thing is None or cell in self._things else thing.type for cell, thing in enumerate(self._cells)
+            ),
             {cell: door.color for cell, door in self._doors.items()},
             tuple(thing.type for thing in first),
             tuple(thing.color for thing in first),
