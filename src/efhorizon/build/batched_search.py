@@ -229,9 +229,8 @@ class BatchedSearch:
         if self._look_rows is not None:
             self._look_rows.flush()
         files = {name: (file.size, file.checksum) for name, file in self._files.items()}
-        self._rows_checksum = zlib.crc32(
-            self._rows.array[self._rows_checked : self._rows.rows].data, self._rows_checksum
-        )
+        new = self._rows.array[self._rows_checked : self._rows.rows]
+        self._rows_checksum = zlib.crc32(new.data, self._rows_checksum)
         self._rows_checked = self._rows.rows
         files["rows"] = (self._rows.rows * self._rows.width, self._rows_checksum)
         num_looks = 0 if self._look_rows is None else self._look_rows.rows

@@ -41,7 +41,7 @@ def divided(search: Search, num_owners: int) -> Iterator[tuple[int, Adopted]]:
 
 
 def collect(search: Search, on_progress: Callable[[str], None] = lambda line: None) -> None:
-    """Put what the owners have found into the search, layer by layer, and delete their parts. May be stopped anywhere."""
+    """Put what the owners have found into the search, layer by layer, and delete their parts."""
     manifest = read_manifest(search.folder)
     if manifest is not None:
         with ExitStack() as stack:

@@ -1,9 +1,9 @@
 """From a batched search to a table, when the search is larger than memory would like.
 
 What `build/table.py` and `build/consolidate.py` do, with the same result, but transitions and rewards stay on disk,
-mapped into memory. In memory are, per state, a representative, its number, a place in the order and up to three slots of
-a hash table, 28 bytes at most, and then the table itself. States are taken from the last to the first, layer by layer,
-so where no transition leads back, one pass over the file is all.
+mapped into memory. In memory are, per state, a representative, its number, a place in the order and up to four slots
+of a hash table, 28 bytes at most, and then the table itself. States are taken from the last to the first, layer by
+layer, so where no transition leads back, one pass over the file is all.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _check_memory(count: int, num_actions: int, max_memory: int | None) -> None:
     limit = min(available_memory(), available_memory() if max_memory is None else max_memory)
     if needed > limit:
         raise EfhorizonError(
-            f"merging {count:,} states needs up to {needed / 2**30:.1f} GB of memory, and {limit / 2**30:.1f} GB may be "
-            "used; the search is kept; run the same command with more"
+            f"merging {count:,} states needs up to {needed / 2**30:.1f} GB of memory, and {limit / 2**30:.1f} GB may "
+            "be used; the search is kept; run the same command with more"
         )
     if count > _MOST_CLASSES:
         raise EfhorizonError(
@@ -200,7 +200,8 @@ class LookScreens:
     def __getitem__(self, index: Any, /) -> NDArray[np.uint8]:
         numbers = self._numbers[index]
         if np.ndim(numbers) == 0:
-            return self._search.screens(np.array([numbers]))[0]
+            screen: NDArray[np.uint8] = self._search.screens(np.array([numbers]))[0]
+            return screen
         return self._search.screens(np.asarray(numbers))
 
 

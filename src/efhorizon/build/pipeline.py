@@ -51,7 +51,7 @@ class Options:
 
     out: Path = Path("tables")
     num_workers: int = 1
-    engine: EngineChoice = EngineChoice()
+    engine: EngineChoice = field(default_factory=EngineChoice)
     batched: bool | None = None  # search with the suite's batched simulator; None: where there are a million states
     rule: Rule = "paper"
     ignore_screens: bool = False

@@ -54,7 +54,7 @@ class Plan:
     max_k: int = DEFAULT_MAX_K
     budget: Budget = field(default_factory=Budget)
     num_workers: int = 1
-    engine: EngineChoice = EngineChoice()
+    engine: EngineChoice = field(default_factory=EngineChoice)
     note: str | None = None  # what readers of the report should know
     policies: Path | None = None  # a folder of policies: MDPs that have one are studied with it too
     horizon: int | None = None  # in place of the MDPs' own

@@ -1,7 +1,7 @@
 """The second, optional protocol: simulators that step many states at once.
 
 A state is a row of bytes of one length, and the same state is always the same bytes. A suite that has such a simulator
-beside its usual one says so with `Suite.batched`; a search then runs without Python per state, and gives the same table.
+beside its usual one says so with `Suite.batched`; a search then runs without Python per state, to the same table.
 Numba, JAX and C++ environments fit: all they need is to fill arrays.
 """
 

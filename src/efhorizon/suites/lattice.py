@@ -7,7 +7,7 @@ states, and one more at the end, which is none. A state is met after as many ste
 from the state before its last counter that is not 0. So a search numbers the states of a layer in decreasing order, as
 words, and the number of a state can be computed (`numbers`). No two states behave alike, so nothing merges.
 
-Lattices are not in the catalogue: they are no environment that anyone learns. `efhorizon build lattice-4x100` knows them.
+Lattices are not in the catalogue: nobody learns to play them. `efhorizon build lattice-4x100` knows them.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def numbers(game: str, states: NDArray[Any]) -> NDArray[np.int64]:
     counters, size = shape_of(game)
     table = compositions(game)
     left = states.sum(axis=1, dtype=np.int64)
-    number = np.concatenate([[0], np.cumsum(table[counters])])[left]
+    number: NDArray[np.int64] = np.concatenate([[0], np.cumsum(table[counters])])[left]
     for counter in range(counters):  # words that agree so far and have a larger counter here
         for value in range(1, size):
             is_larger = (value > states[:, counter]) & (left >= value)

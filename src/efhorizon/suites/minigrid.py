@@ -89,6 +89,16 @@ GRIDWORLDS = MappingProxyType(
     }
 )
 
+# Gridworlds of more than a million states, which only the batched simulator explores in minutes: the states that are met
+# before the horizon, and whether these are all.
+LARGE_GRIDWORLDS = MappingProxyType(
+    {
+        "MiniGrid-KeyCorridorS5R3-v0": (5_581_219, False),
+        "MiniGrid-LockedRoom-v0": (18_096_400, False),
+        "MiniGrid-ObstructedMaze-2Dl-v0": (11_844_868, True),
+    }
+)
+
 # Gridworlds whose task is to fetch an object.
 FETCHING = ("MiniGrid-BlockedUnlockPickup", "MiniGrid-KeyCorridor", "MiniGrid-ObstructedMaze", "MiniGrid-UnlockPickup")
 
@@ -119,6 +129,9 @@ class MiniGrid(Suite):
                 name = f"{gridworld}-{shaping}Shaped-{version}"
                 yield Entry(name, self.name, game, HORIZON, 1, num_actions, unshaped=game, shaping=shaping)
 
+        for game in LARGE_GRIDWORLDS:
+            yield Entry(game, self.name, game, HORIZON, 1, ACTIONS)
+
     def arguments(self, entry: Entry) -> Mapping[str, Any]:
         return {"env_id": entry.game, "shaping": entry.shaping}
 
@@ -138,7 +151,10 @@ class MiniGrid(Suite):
         return RestoreReport(True)  # a state is all that a step can change
 
     def survey(self, entry: Entry) -> Survey | None:
-        return Survey(GRIDWORLDS[entry.game][0])
+        if entry.game in GRIDWORLDS:
+            return Survey(GRIDWORLDS[entry.game][0])
+        num_states, are_all = LARGE_GRIDWORLDS[entry.game]
+        return Survey(num_states, None if are_all else HORIZON)
 
     def drawn(self, screen: Screen) -> Screen:
         return picture_of_screen(screen)
