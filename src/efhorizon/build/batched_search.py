@@ -15,7 +15,6 @@ disk: the states and the index take memory, transitions, rewards and screens do 
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import zlib
@@ -108,7 +107,7 @@ class BatchedSearch:
             commit = record_of(read_object(self.folder / COMMIT, _WHAT), BatchedCommit, COMMIT)
         except StoreError as error:
             raise damaged(self.folder / COMMIT, str(error)) from None
-        if config != record_of(json.loads(encoded_record(self.config)), BatchedConfig, CONFIG):
+        if encoded_record(config) != encoded_record(self.config):
             raise damaged(self.folder / CONFIG, "of another simulator")
         return commit
 

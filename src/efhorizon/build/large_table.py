@@ -48,7 +48,10 @@ def large_table(
     if rule == "paper":
         merged = paper_classes(transitions, codes, screens)
     elif rule == "coarsest":
-        merged = coarsest_classes(transitions, codes, screens)
+        labels = coarsest_classes(transitions, codes, screens)
+        firsts = np.empty(int(labels.max()) + 1, np.int32)
+        _first_states(labels, firsts)
+        merged = firsts[labels]
     else:
         merged = np.arange(count, dtype=np.int32)
     class_of, first = _numbered(transitions, merged)

@@ -89,7 +89,7 @@ GRIDWORLDS = MappingProxyType(
     }
 )
 
-# Gridworlds of more than a million states, which only the batched simulator explores in minutes: the states that are met
+# Gridworlds of more than a million states, which the batched simulator explores in minutes: the states that are met
 # before the horizon, and whether these are all.
 LARGE_GRIDWORLDS = MappingProxyType(
     {
