@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 import psutil
-
 from efhorizon.build.engine import Engine, engine
+
 from efhorizon.diagnose.episodes import RandomTask, RunTask
 from efhorizon.diagnose.stage import Stage
 from efhorizon.diagnose.subject import Subject, subject_of

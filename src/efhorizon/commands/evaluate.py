@@ -52,8 +52,8 @@ def kept(options: argparse.Namespace) -> str:
 def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _terminal
     from efhorizon.errors import EfhorizonError
-    from efhorizon.evaluation.live_curves import as_json, live_figures
     from efhorizon.evaluation.beside import beside
+    from efhorizon.evaluation.live_curves import as_json, live_figures
     from efhorizon.evaluation.original import original
     from efhorizon.evaluation.source import study_data, write_export
     from efhorizon.evaluation.tables import plain, tables_by_rule
