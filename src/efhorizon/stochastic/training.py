@@ -7,7 +7,6 @@ number of evaluation episodes has to be chosen.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
