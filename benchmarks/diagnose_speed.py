@@ -20,10 +20,11 @@ from typing import NamedTuple
 import numpy as np
 import psutil
 
-from efhorizon.build.engine import Engine, engine
 from efhorizon.diagnose.episodes import RandomTask, RunTask
 from efhorizon.diagnose.stage import Stage
 from efhorizon.diagnose.subject import Subject, subject_of
+from efhorizon.engines.engine import Engine
+from efhorizon.engines.local import engine
 
 _STEPS_A_TASK = 4000
 

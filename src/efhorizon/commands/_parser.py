@@ -14,7 +14,7 @@ from efhorizon.commands._groups import Command
 _ORDER = (
     *("list", "build", "verify", "show", "export"),
     *("analyze", "what-if", "diagnose", "gorp", "train", "policy"),
-    *("study", "evaluate", "report", "serve", "demo"),
+    *("study", "evaluate", "report", "serve", "dataset", "demo"),
     "completion",
 )
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from efhorizon.build.engine import engine
 from efhorizon.diagnose.advice import what_to_try
 from efhorizon.diagnose.diagnosis import Diagnosis, assumptions, for_k, optimal_chance, random_statistics
 from efhorizon.diagnose.episodes import BEHAVIOUR
@@ -16,6 +15,7 @@ from efhorizon.diagnose.outlook import Known, outlook
 from efhorizon.diagnose.stage import Chance, Return
 from efhorizon.diagnose.subject import Subject
 from efhorizon.diagnose.survey import Findings, Settings, Survey
+from efhorizon.engines.local import engine
 from efhorizon.suites.simulator import SimulatorError
 
 DEFAULT_STEPS = 1_000_000

@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from efhorizon.build.engine import Engine
 from efhorizon.diagnose.doses import BATCH, Run, next_doses
 from efhorizon.diagnose.episodes import (
     MOST_SEQUENCES,
@@ -28,6 +27,7 @@ from efhorizon.diagnose.episodes import (
 )
 from efhorizon.diagnose.log import Log
 from efhorizon.diagnose.stage import Stage
+from efhorizon.engines.engine import Engine
 
 RANDOM_SHARE = 0.05  # of the budget
 K_SHARES = (0.75, 0.15, 0.1)  # of what is left, for k = 1, 2, 3

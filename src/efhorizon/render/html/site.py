@@ -15,28 +15,36 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from efhorizon._version import __version__
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.evaluation import summary_csv
+from efhorizon.evaluation.beside import beside
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
+from efhorizon.evaluation.live_curves import live_figures
+from efhorizon.evaluation.original import Original
 from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.tables import Tables, tables_by_rule
 from efhorizon.io.checksums import LIST, write_listed
 from efhorizon.io.files import written_aside
+from efhorizon.render.charts.live import live_chart
 from efhorizon.render.charts.svg import printable, standalone
 from efhorizon.render.html.diagnosis_page import diagnoses, diagnosis_link, film_of
 from efhorizon.render.html.entries import MdpEntry, study_entries
 from efhorizon.render.html.front_page import front_page
 from efhorizon.render.html.listing_page import listing_page
+from efhorizon.render.html.live_page import live_page
 from efhorizon.render.html.marker import check_replaceable, write_marker
 from efhorizon.render.html.mdp_page import mdp_page
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.render.html.policy_changes import FIGURE_NAME, is_variant
+from efhorizon.render.html.published_page import LINK, TITLE, published_page
 from efhorizon.study import built_tables
 from efhorizon.study.export import MDPS, RUNS
+from efhorizon.study.live_export import FILE as LIVE
 from efhorizon.study.pictures import Picture
 from efhorizon.study.results import Results, is_results
 
 DOWNLOADS = "data"
 _ASSETS = ("charts.css", "site.css", "theme.js", "scatter.js", "table.js", "player.js", "icon.svg")
 _PAGES = (("index.html", "Overview"), ("mdps.html", "MDPs"), ("data.html", "Data"), ("reproduce.html", "Reproduce"))
+_LIVE_PAGE = ("full-length.html", "Full length")
 _DIAGNOSES = ("diagnoses.html", "Diagnoses")
 
 
@@ -55,8 +63,13 @@ class WrittenReport:
         return self.path / "index.html"
 
 
-def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES) -> WrittenReport:
-    """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
+def write_report(
+    study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES, published: Original | None = None
+) -> WrittenReport:
+    """Turn a results directory, an export of one or a summary.csv into a site in `out`.
+
+    With what the paper's authors have `published` there is a page that shows it beside the study.
+    """
     out = Path(os.path.realpath(out))  # a link is followed, not replaced
     check_replaceable(out, study)
     environment = _environment()
@@ -71,7 +84,12 @@ def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPL
     with written_aside(out) as folder:
         folder.mkdir()
         links = [(entry.name, page_link(entry.name)) for entry in entries]
-        site = _Site(folder, environment, links, (*_PAGES, *([_DIAGNOSES] if found else [])))
+        live = (_LIVE_PAGE,) if live_figures(data.live) else ()
+        diagnosed = (_DIAGNOSES,) if found else ()
+        more = () if published is None else ((LINK, TITLE),)
+        site = _Site(folder, environment, links, (*_PAGES[:2], *live, *diagnosed, *_PAGES[2:], *more))
+        if published is not None:
+            site.write(LINK, "published.html", published_page(beside(published, data)))
         notes = _write_mdp_pages(site, data, entries) + _write_downloads(folder / DOWNLOADS, data)
         notes += _write_diagnoses(site, study, found) + notes_on_them
         _write_top_pages(site, data, entries, tables, by_papers_rule, notes)
@@ -103,7 +121,7 @@ class _Site:
     folder: Path
     environment: Environment
     pages: list[tuple[str, str]]  # name and link of every MDP, in order
-    navigation: tuple[tuple[str, str], ...]
+    navigation: Sequence[tuple[str, str]]  # link and name of every page that the top of a page links to
 
     def write(self, name: str, template: str, context: Mapping[str, Any]) -> None:
         depth = name.count("/")
@@ -231,9 +249,13 @@ def _write_top_pages(
     figures |= {f"figures/{FIGURE_NAME}-{slug(each.bound)}.svg": each.plain for each in front["change_figures"]}
     if front["min_k_chart"] is not None:
         figures["figures/min-k.svg"] = front["min_k_chart"]
+    live = live_figures(data.live)
+    if live:
+        site.write(_LIVE_PAGE[0], "full-length.html", live_page(live))
+        figures |= {f"figures/live-{slug(each.id)}.svg": live_chart(each) for each in live}
     for name, picture in figures.items():
         site.write_bytes(name, standalone(picture).encode("utf-8", "replace"))
-    known = (summary_csv.FILE, MDPS, RUNS, built_tables.FILE, LIST)
+    known = (summary_csv.FILE, MDPS, RUNS, LIVE, built_tables.FILE, LIST)
     names = [name for name in known if (site.folder / DOWNLOADS / name).exists()]
     downloads = [(name, (site.folder / DOWNLOADS / name).stat().st_size) for name in names]
     num_mdps = sum(not is_variant(entry) for entry in entries)
