@@ -175,6 +175,15 @@ def add_results_folder(parser: argparse.ArgumentParser, of: str) -> None:
     )
 
 
+def add_published(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--published",
+        type=Path,
+        metavar="DIR",
+        help="show what the paper's authors published beside it: their folder, or what `dataset import` has written",
+    )
+
+
 def add_open(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="open it in the browser")
 

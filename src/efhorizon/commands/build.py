@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from efhorizon.commands import _arguments, _environments, _exit, _types
+from efhorizon.commands import _arguments, _environments, _exit, _stochastic, _types
 from efhorizon.commands._exit import UsageError
 
 if TYPE_CHECKING:
@@ -20,11 +20,16 @@ Explores every state of a deterministic environment, merges states that behave
 alike, compares the result with a fresh environment, and writes the table to
 DIR/NAME. A search that was stopped continues when the same command is run
 again.
+An environment with chance becomes a table if its probabilities are known:
+Gymnasium's toy text (FrozenLake, Taxi, CliffWalking), which publishes them, and
+OpenSpiel's games for one player, as in openspiel:catch.
 """
 EXAMPLE = """\
 efhorizon build pong_20_fs30 --max-minutes 30
   efhorizon build FrozenLake-v1 --env-arg is_slippery=False
   efhorizon build my_env.py:MyEnv --horizon 50 --seed 0,1,2
+  efhorizon build FrozenLake-v1
+  efhorizon build openspiel:catch
   efhorizon build pong_50_fs30 --engine ray --address auto --out /shared/tables"""
 
 
@@ -50,6 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fixed-noise",
         action="store_true",
         help="build an environment with chance, with the random numbers of one seed: they are then part of its states",
+    )
+    parser.add_argument(
+        "--random-start",
+        action="store_true",
+        help="one table whose episodes begin in the start of one of the seeds, each equally likely",
     )
     _arguments.add_horizon(parser, "that of the name or id")
     parser.add_argument(
@@ -136,6 +146,8 @@ def run(options: argparse.Namespace) -> int:
         verify_pairs=options.pairs,
         rebuild=options.rebuild,
     )
+    if (with_chance := _stochastic.built(options)) is not None:
+        return with_chance
     results = []
     for target in _targets(options):
         results.append(_built(target, build_options))

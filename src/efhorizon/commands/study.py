@@ -76,6 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="also start from these policies: FOLDER/LABEL/GAME.npz or NAME.npz gives a variant NAME@LABEL",
     )
+    parser.add_argument(
+        "--what-if", action="store_true", help="also try changes of each table, and show on its page what would help"
+    )
     parser.add_argument("--forecast", action="store_true", help="only print what time, memory and disk it would take")
     _arguments.add_json(parser)
 
@@ -117,6 +120,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         engine=_arguments.engine_choice(options),
         policies=options.policies,
         horizon=options.horizon,
+        tries_changes=options.what_if,
         given_tables=options.tables,
     )
     plan.cases()  # refuses a policy that is not there before anything is written

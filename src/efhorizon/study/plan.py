@@ -58,6 +58,7 @@ class Plan:
     note: str | None = None  # what readers of the report should know
     policies: Path | None = None  # a folder of policies: MDPs that have one are studied with it too
     horizon: int | None = None  # in place of the MDPs' own
+    tries_changes: bool = False  # whether changes of each table are tried: what would make it easier?
     given_tables: Path = TABLES  # where tables that are there already are looked up by name
 
     @property

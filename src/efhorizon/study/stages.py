@@ -34,6 +34,7 @@ from efhorizon.study.analyses import current_analysis, write_analysis
 from efhorizon.study.analysis_record import CompleteFigures
 from efhorizon.study.failures import reason_of
 from efhorizon.study.forecast import Forecast, forecast
+from efhorizon.study.kept_changes import add_changes
 from efhorizon.study.plan import Case, Plan
 from efhorizon.study.pool import TaskProgress, TaskResult, run_tasks
 from efhorizon.study.records import Stage, StageOutcome, Status, StudyRecord
@@ -156,6 +157,8 @@ class _Study:
                         build_seconds=seconds,
                         verify_seconds=self._verify_seconds.get(case.target.id),
                     )
+                if self._plan.tries_changes and case.policy is None:
+                    kept = not add_changes(self._results, mdp, analysis) and kept
                 note("kept" if kept else "made", _analysis_text(analysis.figures))
 
     def run_all(self) -> None:
