@@ -2,8 +2,8 @@
 
 python benchmarks/import_time.py [--runs 15] [--python PATH]
 
-Prints the median of each and its ratio to that of numpy. `--python` measures another environment, such as one with only the
-wheel. Modules that nobody needs for either (numba, torch, pyarrow, scipy) are named if they are loaded.
+Prints the median of each and its ratio to that of numpy. `--python` measures another environment, such as one with
+only the wheel. Modules that nobody needs for either (numba, torch, pyarrow, scipy) are named if they are loaded.
 """
 
 from __future__ import annotations
