@@ -2,9 +2,9 @@
 
     python benchmarks/sticky_value_iteration.py [--states 1200000] [--actions 7] [--horizon 20] [--repeats 7]
 
-With walls, 1.2 million asked for are a little over a million that can be reached. The table is a random gridworld: seven actions as in MiniGrid, of which some turn, one moves and some do nothing. A
-state of the sticky table is one of its states and the last action. scipy has the sticky table as a sparse matrix
-[S A, S] and repeats Q = R + P V, V = max_a Q; building the matrix is not counted.
+The table is a random gridworld: seven actions as in MiniGrid, of which some turn, one moves and some do nothing. Of the
+1.2 million states of the sticky table (a state and the last action) a little over a million can be reached. scipy has
+the sticky table as a sparse matrix [S A, S] and repeats Q = R + P V, V = max_a Q; building the matrix is not counted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def main() -> None:
     mdp = gridworld(options.states, options.actions, options.horizon, np.random.default_rng(0))
     made = sticky(mdp, CHANCE)
     matrix, rewards = sparse(made)
-    print(f"{made.num_states:,} sticky states, {options.actions} actions, {matrix.nnz:,} entries, T = {options.horizon}")
+    print(
+        f"{made.num_states:,} sticky states, {options.actions} actions, {matrix.nnz:,} entries, T = {options.horizon}"
+    )
     sticky_values(mdp, CHANCE)  # compiles
     ours, theirs = [], []
     for _ in range(options.repeats):
@@ -85,10 +87,8 @@ def main() -> None:
     values[0] = found.at_start
     print(f"largest difference of a value: {np.abs(values - known).max():.1e}")
     ratios = np.array(theirs) / np.array(ours)
-    print(
-        f"ours {min(ours):.3f} s, scipy.sparse {min(theirs):.3f} s at best: {min(theirs) / min(ours):.0f} times as fast; "
-        f"turn by turn {ratios.min():.0f} to {ratios.max():.0f}, median {np.median(ratios):.0f}"
-    )
+    print(f"best turns: ours {min(ours):.3f} s, scipy.sparse {min(theirs):.3f} s, ratio {min(theirs) / min(ours):.1f}")
+    print(f"turn by turn {ratios.min():.1f} to {ratios.max():.1f} times as fast, median {np.median(ratios):.1f}")
 
 
 if __name__ == "__main__":

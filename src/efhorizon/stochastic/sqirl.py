@@ -66,7 +66,7 @@ def sqirl(plan: Plan, *, k: int, m: int, runs: int = 1, rng: np.random.Generator
     return SqirlRuns(returns, timesteps, plan.optimal.values.at_start)
 
 
-def policy(plan: Plan, *, k: int, m: int, words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
+def policy(plan: Plan, *, k: int, m: int, words: Words) -> tuple[NDArray[np.int32], int]:
     """One run: the action for each time and state [T, S], and the timesteps that it took."""
     mdp = plan.mdp
     actions = np.empty((mdp.horizon, mdp.num_states), np.int32)
@@ -87,7 +87,7 @@ def drawn_start(states: Integers, sums: Floats, words: Words) -> int:
     """An initial state; `sums` are the cumulative probabilities."""
     if len(states) == 1:
         return int(states[0])
-    place = np.searchsorted(sums, uniform(words), side="right")
+    place = int(np.searchsorted(sums, uniform(words), side="right"))
     return int(states[min(place, len(states) - 1)])
 
 
@@ -131,10 +131,7 @@ def _run(
             tails[episode] = 0.0
             state = drawn_start(starts, start_sums, words)
             for now in range(horizon):
-                if now < time:
-                    action = actions[now, state]
-                else:
-                    action = drawn_below(words, num_actions)
+                action = actions[now, state] if now < time else drawn_below(words, num_actions)
                 outcome = drawn_outcome(outcomes, state * num_actions + action, words)
                 reward, following = outcomes.rewards[outcomes.reward_codes[outcome]], outcomes.successors[outcome]
                 timesteps += 1
@@ -209,14 +206,15 @@ def least_m(plan: Plan, *, k: int, runs: int, rng: np.random.Generator, most: in
         found = sqirl(plan, k=k, m=m, runs=runs, rng=rng)
         tried.append(m)
         if found.success_rate >= 0.5:
-            low, high = _wilson(int(found.successes.sum()), runs)
+            low, high = share_interval(int(found.successes.sum()), runs)
             timesteps = float(found.timesteps.mean())
             return {"k": k, "m": m, "success": found.success_rate, "interval": [low, high], "timesteps": timesteps}
         m = m + 1 if m < 3 else m * 4 // 3 if (m & (m - 1)) == 0 and m % 3 else m + max(1, m // 3)
     return None
 
 
-def _wilson(successes: int, runs: int) -> tuple[float, float]:
+def share_interval(successes: int, runs: int) -> tuple[float, float]:
+    """Wilson's 95% interval of a success rate."""
     z = 1.959963984540054
     share = successes / runs
     centre = (share + z * z / (2 * runs)) / (1 + z * z / runs)

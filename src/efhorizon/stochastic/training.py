@@ -7,7 +7,6 @@ number of evaluation episodes has to be chosen.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -117,7 +116,9 @@ class _Learners:
     def greedy_actions(self, place: int) -> NDArray[np.int64]:
         """The action of the largest output for each observation [U]."""
         is_ppo = isinstance(self._learners, FlatPPO)
-        theta = self._learners.carried.theta[place] if isinstance(self._learners, FlatPPO) else self._learners.theta[place]
+        theta = (
+            self._learners.carried.theta[place] if isinstance(self._learners, FlatPPO) else self._learners.theta[place]
+        )
         parameters, tower = self._network.unpacked(theta), "pi" if is_ppo else "q"
         hidden: NDArray[Any] = self._seen
         for layer in (0, 1):
