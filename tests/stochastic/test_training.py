@@ -9,6 +9,7 @@ from efhorizon.agents.deep.settings import DQNSettings, PPOSettings
 from efhorizon.mdp import TabularMDP
 from efhorizon.stochastic.observed import NotStickyError, sticky_observed_table
 from efhorizon.stochastic.planning import Plan
+from efhorizon.stochastic.sqirl_network import SqirlSettings, sqirl_network
 from efhorizon.stochastic.sticky import sticky
 from efhorizon.stochastic.sticky_values import sticky_values
 from efhorizon.stochastic.training import is_solved, train_sticky
@@ -72,3 +73,15 @@ def test_the_chance_is_drawn_as_often_as_it_should() -> None:
     drawn = np.array([executed(node, 2, words, game) for _ in range(20_000)])
     assert set(drawn.tolist()) == {1, 2}
     assert (drawn == 1).mean() == pytest.approx(0.25, abs=0.015)
+
+
+def test_sqirl_with_a_network_solves_a_sticky_corridor(corridor: TabularMDP) -> None:
+    table, made = sticky_observed_table(corridor, 0.25)
+    plan = Plan(made)
+    settings = SqirlSettings(rate=1e-3)  # a tiny problem with few batches
+    runs = [sqirl_network(plan, table, k=2, m=200, seed=seed, settings=settings) for seed in (0, 1)]
+    assert all(run.is_success for run in runs)
+    again = sqirl_network(plan, table, k=2, m=200, seed=0, settings=settings)
+    assert (again.found_return, again.timesteps) == (runs[0].found_return, runs[0].timesteps)
+    random = plan.exploration().at_start
+    assert runs[0].optimal_return > 1.2 * random

@@ -14,7 +14,7 @@ episodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,56 @@ def drawn_outcome(outcomes: kernels.Outcomes, pair: int, words: Words) -> int:
     return int(last)
 
 
+class Played(NamedTuple):
+    """What is kept of m episodes: up to k steps from some time on, and what comes after."""
+
+    path: Integers  # [m, k + 1], states; -1 after the end
+    taken: Integers  # [m, k]
+    rewards: Floats  # [m, k]
+    tails: Floats  # [m], return after these steps
+
+
+def empty_played(m: int, k: int) -> Played:
+    return Played(np.empty((m, k + 1), np.int32), np.empty((m, k), np.int32), np.zeros((m, k)), np.zeros(m))
+
+
+@compiled_with(nogil=True)
+def play(
+    outcomes: kernels.Outcomes,
+    time: int,
+    steps: int,
+    starts: Integers,
+    start_sums: Floats,
+    words: Words,
+    actions: Integers,
+    out: Played,
+) -> int:
+    """Play episodes that follow `actions` [T, S] up to a time and then act at random; the timesteps that they take."""
+    path, taken, rewards, tails = out.path, out.taken, out.rewards, out.tails
+    timesteps = 0
+    for episode in range(len(tails)):
+        path[episode, :] = -1
+        tails[episode] = 0.0
+        state = drawn_start(starts, start_sums, words)
+        for now in range(len(actions)):
+            action = actions[now, state] if now < time else drawn_below(words, outcomes.num_actions)
+            outcome = drawn_outcome(outcomes, state * outcomes.num_actions + action, words)
+            reward, following = outcomes.rewards[outcomes.reward_codes[outcome]], outcomes.successors[outcome]
+            timesteps += 1
+            if time <= now < time + steps:
+                path[episode, now - time] = state
+                taken[episode, now - time] = action
+                rewards[episode, now - time] = reward
+            elif now >= time + steps:
+                tails[episode] += reward
+            if following < 0:
+                break
+            state = following
+            if now - time + 1 == steps:
+                path[episode, steps] = state
+    return timesteps
+
+
 @compiled_with(nogil=True)
 def _run(
     outcomes: kernels.Outcomes,
@@ -126,26 +176,8 @@ def _run(
     timesteps = 0
     for time in range(horizon):
         steps = min(k, horizon - time)
-        for episode in range(m):
-            path[episode, :] = -1
-            tails[episode] = 0.0
-            state = drawn_start(starts, start_sums, words)
-            for now in range(horizon):
-                action = actions[now, state] if now < time else drawn_below(words, num_actions)
-                outcome = drawn_outcome(outcomes, state * num_actions + action, words)
-                reward, following = outcomes.rewards[outcomes.reward_codes[outcome]], outcomes.successors[outcome]
-                timesteps += 1
-                if time <= now < time + steps:
-                    path[episode, now - time] = state
-                    taken[episode, now - time] = action
-                    rewards[episode, now - time] = reward
-                elif now >= time + steps:
-                    tails[episode] += reward
-                if following < 0:
-                    break
-                state = following
-                if now - time + 1 == steps:
-                    path[episode, steps] = state
+        played = Played(path, taken, rewards, tails)
+        timesteps += play(outcomes, time, steps, starts, start_sums, words, actions, played)
         # backwards: targets of Q^1 are returns, of the others a reward and the next maximum
         for i in range(steps - 1, -1, -1):
             for episode in range(m):
