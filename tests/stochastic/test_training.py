@@ -79,9 +79,9 @@ def test_sqirl_with_a_network_solves_a_sticky_corridor(corridor: TabularMDP) -> 
     table, made = sticky_observed_table(corridor, 0.25)
     plan = Plan(made)
     settings = SqirlSettings(rate=1e-3)  # a tiny problem with few batches
-    runs = [sqirl_network(plan, table, k=2, m=200, seed=seed, settings=settings) for seed in (0, 1)]
+    runs = [sqirl_network(plan, table, k=2, m=80, seed=seed, settings=settings) for seed in (0,)]
     assert all(run.is_success for run in runs)
-    again = sqirl_network(plan, table, k=2, m=200, seed=0, settings=settings)
+    again = sqirl_network(plan, table, k=2, m=80, seed=0, settings=settings)
     assert (again.found_return, again.timesteps) == (runs[0].found_return, runs[0].timesteps)
     random = plan.exploration().at_start
     assert runs[0].optimal_return > 1.2 * random

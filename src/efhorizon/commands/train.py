@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 from pathlib import Path
 
-from efhorizon.commands import _arguments, _exit
+from efhorizon.commands import _arguments, _exit, _stochastic, _types
 from efhorizon.study import sweep
 
 HELP = "train PPO, DQN or GORP: how long until they are optimal?"
@@ -44,6 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F.npz",
         help="PPO, DQN: parameters to start from, named as in Stable-Baselines3's state dictionary",
     )
+    parser.add_argument(
+        "--sticky",
+        type=_types.fraction,
+        metavar="Q",
+        help="PPO, DQN: train with sticky actions, such as 0.25; greedy policies are evaluated exactly, and a run is "
+        "solved within 1%% of the optimal return. Prints the result and keeps no rows",
+    )
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write learning curves for TensorBoard")
     _arguments.add_json(parser)
 
@@ -63,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.study.results import Results
     from efhorizon.study.tasks import check_installed, check_start, tasks
 
+    if options.sticky is not None:
+        return _stochastic.trained(options)
     policy_file, parameter_file = options.exploration_policy, options.initial
     sweep.named_settings(options.algo, options.settings)  # before any table is read
     check_start(options.algo, has_policy=policy_file is not None, has_parameters=parameter_file is not None)
