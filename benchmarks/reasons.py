@@ -1,6 +1,10 @@
 """Do the reasons hold? GORP is simulated with right play by fiat at the places that `why` names, and nowhere else.
 
-    PYTHONPATH=. python benchmarks/reasons.py TABLE ... [--steps 150000000] [--seconds 20] [--markdown FILE] [--json]
+    PYTHONPATH=. python benchmarks/reasons.py TABLE ... [--steps 1000000000] [--seconds 20] [--json]
+    PYTHONPATH=. python benchmarks/reasons.py --markdown docs/study/reasons.md
+
+The first command appends to `data/reasons/rows.jsonl` and leaves out tables that have a row there; the second writes
+the page from the rows.
 
 For each table: how often GORP(1, m) succeeds, by computation and by simulation; the rise of success that is claimed for
 the largest place and for the three largest together, and the one that is simulated, with the 95% interval of both
@@ -32,6 +36,7 @@ from efhorizon.reasons.repair import success
 from efhorizon.reasons.why import explained
 from tests.support.gorp_simulation import optimal_actions, simulated_with_fiat
 
+ROWS = Path(__file__).parents[1] / "data" / "reasons" / "rows.jsonl"
 MAX_RUNS, LEAST_RUNS = 20_000, 100
 DEVIATIONS = 1.96  # 95%, two-sided
 
@@ -60,23 +65,35 @@ class Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tables", nargs="+", type=Path, metavar="TABLE")
-    parser.add_argument("--steps", type=int, default=150_000_000, help="of one simulation, at most")
+    parser.add_argument("tables", nargs="*", type=Path, metavar="TABLE")
+    parser.add_argument("--steps", type=int, default=1_000_000_000, help="of one simulation, at most")
     parser.add_argument("--seconds", type=float, default=20.0, help="for the exact effective horizon")
     parser.add_argument("--seed", type=int, default=23)
-    parser.add_argument("--markdown", type=Path, help="write the table to a file")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="file with the rows, which grows")
+    parser.add_argument("--markdown", type=Path, help="write the page from the rows")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rows: list[Row] = []
+    known = {row.name for row in read(options.rows)}
     for path in options.tables:
+        if path.name in known:
+            continue
         found = compared(path, options.steps, options.seconds, options.seed)
         if isinstance(found, str):
             print(f"{path.name}: {found}", file=sys.stderr, flush=True)
             continue
-        rows.append(found)
-        print(json.dumps(asdict(found)) if options.json else line(found), flush=True)
-        if options.markdown is not None:
-            options.markdown.write_text(page(rows))
+        text = json.dumps(asdict(found))
+        options.rows.parent.mkdir(parents=True, exist_ok=True)
+        with options.rows.open("a") as file:
+            file.write(f"{text}\n")
+        print(text if options.json else line(found), flush=True)
+    if options.markdown is not None:
+        options.markdown.write_text(page(read(options.rows)))
+
+
+def read(path: Path = ROWS) -> list[Row]:
+    """The rows so far, in the order of their names."""
+    lines = path.read_text().splitlines() if path.is_file() else []
+    return sorted((Row(**json.loads(each)) for each in lines), key=lambda row: row.name)
 
 
 def compared(path: Path, steps: int, seconds: float, seed: int) -> Row | str:
@@ -192,8 +209,9 @@ def page(rows: list[Row]) -> str:
     on_shortest = sum(row.detour == 0 for row in rows)
     return (
         "# Do the reasons hold?\n\n"
-        "Written by `benchmarks/reasons.py`. GORP is simulated with right play by fiat at the places that `why` names, "
-        "and nowhere\nelse; rises of success are in percentage points. What the columns mean: [why.md](../why.md).\n\n"
+        "Written by `benchmarks/reasons.py` from `data/reasons`. GORP is simulated with right play by fiat at the "
+        "places that\n`why` names, and nowhere else; rises of success are in percentage points. What the columns mean: "
+        "[why.md](../why.md).\nA gridworld is left out where fewer than 100 runs fit into so many steps.\n\n"
         f"- {agree} of {len(rows)} tables: both simulated rises are within the 95% interval of what was claimed. About "
         "one in ten would not be\n  if every claim were exact, for there are two of them.\n"
         f"- {way} of {len(rows)}: all states named lie on the way of an optimal episode, at a time before the shortest "

@@ -65,13 +65,16 @@ def test_help_fits_80_columns_and_says_what_to_type(
     assert "efhorizon build freeway_10_fs30" in text if verb is None else "\nexample:\n  " in text
 
 
-@pytest.mark.parametrize("verb", _groups.verbs("efhorizon.commands.policy"))
+@pytest.mark.parametrize(
+    ("group", "verb"),
+    [(group, verb) for group in ("policy", "dataset") for verb in _groups.verbs(f"efhorizon.commands.{group}")],
+)
 def test_help_of_commands_in_a_group(
-    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    group: str, verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
-        main(["policy", verb, "--help"])
+        main([group, verb, "--help"])
     text = capsys.readouterr().out
     assert ended.value.code == 0
     assert max(map(len, text.splitlines())) <= 80
@@ -201,6 +204,13 @@ OUTPUTS: dict[str, list[list[str]]] = {
     ],
     "evaluate": [["evaluate", "summary.csv", "--resamples", "50"]],
     "report": [["report", "summary.csv", "--out", "site"]],
+    "dataset": [
+        ["dataset", "publish", "summary.csv", "published", "--tables", "tables"],
+        ["dataset", "list", "--remote", "published"],
+        ["dataset", "show", GRIDWORLD, "--remote", "published"],
+        ["dataset", "verify", "published"],
+        ["dataset", "import", ".", "--out", "authors"],
+    ],
     "completion": [["completion", "bash"]],
 }
 NOT_RUN = {"demo", "serve"}  # takes minutes, and prints what `study` does; runs until Ctrl-C, and prints an address
@@ -425,6 +435,16 @@ GO_ON = "run the same command to continue"
         ("policy show flat --policy uniform.npy", "efhorizon.io.tables.load_table", NOTHING),
         ("policy tabulate flat --policy c.npz --out t.npy", "efhorizon.commands.policy.tabulate.run", NOTHING),
         ("policy pretrain maze --out none", "efhorizon.commands.policy.pretrain.run", NOTHING),
+        ("dataset publish none out", "efhorizon.dataset.publish.publish", NOTHING),
+        ("dataset list --remote some", "efhorizon.dataset.cache.asked", NOTHING),
+        ("dataset show maze --remote some", "efhorizon.dataset.cache.asked", NOTHING),
+        (
+            "dataset download maze --remote some",
+            "efhorizon.dataset.cache.asked",
+            "what has come is kept; the same command goes on",
+        ),
+        ("dataset verify some", "efhorizon.dataset.checking.check_folder", NOTHING),
+        ("dataset import some", "efhorizon.evaluation.original.original", NOTHING),
         (
             "policy pretrain maze --out some",
             "efhorizon.commands.policy.pretrain.run",
@@ -456,7 +476,8 @@ def test_every_command_is_in_the_list_of_interruptions() -> None:
     (mark,) = test_an_interrupted_command_says_what_is_kept.pytestmark  # type: ignore[attr-defined]
     typed = [shlex.split(arguments) for arguments, *_ in mark.args[1]]
     assert {words[0] for words in typed} == set(verbs())
-    assert {words[1] for words in typed if words[0] == "policy"} == set(_groups.verbs("efhorizon.commands.policy"))
+    for group in ("policy", "dataset"):
+        assert {words[1] for words in typed if words[0] == group} == set(_groups.verbs(f"efhorizon.commands.{group}"))
 
 
 def test_an_error_is_never_longer_than_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from efhorizon import TabularMDP
 from efhorizon.commands import main
 from efhorizon.io.tables import save
+from efhorizon.study.kept_changes import MOST_KEPT
+from efhorizon.study.results import Results
 from efhorizon.what_if import trials
 
 
@@ -28,8 +31,28 @@ def test_a_screen_of_at_most_100_columns(capsys: pytest.CaptureFixture[str]) -> 
     lines = capsys.readouterr().out.splitlines()
     assert any("Try first" in line or "Nothing to try first" in line for line in lines[:4])
     rows = lines[lines.index("") + 4 :]
-    assert any("without 1" in row for row in rows)
+    assert any("without action 1" in row for row in rows)
     assert max(map(len, rows)) <= 110
+
+
+def test_the_best_changes_are_kept_with_the_analysis(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["what-if", "corridor"]) == 0
+    assert "not kept in results: it has no analysis of corridor" in capsys.readouterr().err
+    assert not (here / "results").exists()
+    assert main(["analyze", "corridor"]) == 0
+    capsys.readouterr()
+    assert main(["what-if", "corridor", "--json"]) == 0
+    tried = json.loads(capsys.readouterr().out)
+    changes = Results(here / "results").analysis("corridor").changes
+    assert isinstance(changes, list)
+    assert [change.title for change in changes] == [
+        change["title"] for change in tried["changes"] if change["verdict"] in ("helps", "only on paper", "hurts")
+    ][:MOST_KEPT]
+    assert changes[0].factor == tried["changes"][0]["factor"]
+    shutil.rmtree(here / "tables" / "corridor")
+    save(TabularMDP([[1, 0], [-1, 0]], [[0, 0], [1, 0]], 8), here / "tables" / "corridor")
+    assert main(["what-if", "corridor", "--kind", "horizon"]) == 0
+    assert "the analysis there is of another table" in capsys.readouterr().err
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,6 +97,6 @@ def test_notes_say_whom_they_are_about(mdp: ef.TabularMDP) -> None:
     found = notes(forecasts(features(ef.analyze(mdp))))  # type: ignore[arg-type]
     assert len(found) == len(set(found))
     for note in found:
-        of = [name for name, each in ef.forecast(mdp).items() if any(note.endswith(text) for text in each.notes)]
+        of = [name for name, each in ef.forecast(mdp).items() if any(note.endswith(text[1:]) for text in each.notes)]
         assert len(of) == 2 or of[0].upper() in note
     assert all(literal(note) for note in found)

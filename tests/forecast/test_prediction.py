@@ -85,8 +85,8 @@ def test_what_is_unlike_everything_gets_a_wider_interval_and_sentences(algorithm
     odd = forecast(replace(USUAL, num_actions=3000, horizon=50_000), algorithm)
     assert odd.timesteps.high / odd.timesteps.low > (usual.timesteps.high / usual.timesteps.low) ** 1.5
     assert odd.notes[0].startswith(f"It is unlike the MDPs that {algorithm.upper()} was seen on")
-    assert any("number of actions: 3,000" in note for note in odd.notes)
-    assert any("horizon: 50,000" in note for note in odd.notes)
+    assert any("number of actions is 3,000" in note for note in odd.notes)
+    assert any("horizon is 50,000" in note for note in odd.notes)
 
 
 def test_no_finite_bound_is_never_easier_than_a_typical_one_and_said() -> None:

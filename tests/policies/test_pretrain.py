@@ -20,6 +20,7 @@ pytest.importorskip("procgen")
 import torch
 
 from efhorizon.agents.deep import ppo
+from efhorizon.agents.deep.device import DeviceError
 from efhorizon.agents.deep.networks import network_for
 from efhorizon.agents.deep.observations import observed_table
 from efhorizon.agents.deep.pretrained import check_parameters, load_parameters
@@ -28,11 +29,11 @@ from efhorizon.agents.deep.settings import PPOSettings
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import catalogue_target
 from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.io.array_archive import read_archive, write_archive
 from efhorizon.policies import precision
 from efhorizon.policies.actor_critic import ActorCritic
-from efhorizon.policies.archive import read_archive, write_archive
 from efhorizon.policies.nature_cnn import network
-from efhorizon.policies.pretrain import DeviceError, checkpoint_path, pretrain
+from efhorizon.policies.pretrain import checkpoint_path, pretrain
 from efhorizon.policies.pretraining_run import PretrainingRun, Report
 from efhorizon.policies.pretraining_settings import (
     PretrainingError,

@@ -14,6 +14,7 @@ pytest.importorskip("stable_baselines3")
 import stable_baselines3
 import torch
 
+from efhorizon.agents.deep.ppo_loss import MinibatchLoss, Samples
 from efhorizon.policies.actor_critic import ActorCritic
 from efhorizon.policies.nature_cnn import (
     BLOCKS_SHAPE,
@@ -24,7 +25,6 @@ from efhorizon.policies.nature_cnn import (
     state_dictionary,
     unpacked,
 )
-from efhorizon.policies.pretraining_loss import MinibatchLoss, Samples
 from efhorizon.policies.pretraining_settings import PretrainingSettings, settings_for
 from efhorizon.policies.return_scale import ReturnScale
 

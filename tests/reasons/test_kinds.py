@@ -6,6 +6,7 @@ import math
 from typing import get_args
 
 import pytest
+from hard_mdps import HARD, misleading
 
 from efhorizon import TabularMDP, examples
 from efhorizon.bounds.analysis import Analysis
@@ -13,7 +14,6 @@ from efhorizon.bounds.why import Kind, Why
 from efhorizon.library import analyze
 from efhorizon.reasons.kinds import KINDS, TITLES, Evidence, factors, kind_of
 from efhorizon.reasons.sentences import headline, sentences
-from tests.support.hard_mdps import HARD, misleading
 
 CASES = [(kind, mdp) for kind, mdps in HARD.items() for mdp in mdps]
 

@@ -8,8 +8,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from gorp_simulation import optimal_actions, simulated_success, simulated_with_fiat
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP
 from efhorizon.planning.earliest import earliest_pairs
@@ -18,8 +20,6 @@ from efhorizon.reasons.losses import losses
 from efhorizon.reasons.places import places
 from efhorizon.reasons.repair import success
 from efhorizon.reasons.simulation import RESAMPLES, RUNS, simulated_losses
-from tests.support.gorp_simulation import optimal_actions, simulated_success, simulated_with_fiat
-from tests.support.toy_mdps import random_mdp
 
 Chances = dict[tuple[int, int], Fraction]  # by (time, state)
 Distribution = dict[int, Fraction]

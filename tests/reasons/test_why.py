@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hard_mdps import long, noisy, sparse
 from msgspec import UNSET, to_builtins
 
 from efhorizon import TabularMDP, examples
@@ -23,7 +24,6 @@ from efhorizon.render.terminal.analysis import one_analysis
 from efhorizon.study.analyses import analysis_record
 from efhorizon.study.analysis_record import CompleteFigures, decoded_analysis
 from efhorizon.study.results import Results
-from tests.support.hard_mdps import long, noisy, sparse
 
 
 def replace_id(mdp: TabularMDP) -> TabularMDP:

@@ -15,6 +15,7 @@ from efhorizon.render.html.names import page_link
 from efhorizon.render.html.site import WrittenReport, write_report
 from efhorizon.study.analyses import analysis_record, current_analysis, write_analysis
 from efhorizon.study.analysis_record import CompleteFigures
+from efhorizon.study.kept_changes import add_changes
 from efhorizon.study.results import Results
 
 
@@ -47,6 +48,21 @@ def test_the_answers_come_in_order(site: WrittenReport) -> None:
     ]
     assert places == sorted(places)
     assert text.index("efhorizon what-if corridor") > places[2]
+
+
+def test_the_page_shows_the_changes_that_were_tried(tmp_path: Path) -> None:
+    results, mdp = Results.made(tmp_path / "study"), corridor()
+    analysis = write_analysis(results, mdp)
+    assert add_changes(results, mdp, analysis)
+    record = results.analysis("corridor")
+    assert not add_changes(results, mdp, record)  # they are there
+    assert isinstance(record.changes, list)
+    site = write_report(tmp_path / "study", tmp_path / "site", num_resamples=20)
+    text = text_of(site.path / page_link("corridor"))
+    assert f"Try first: {record.changes[0].title}." in text
+    for change in record.changes:
+        assert change.title in text
+    assert "tries shaped rewards, other horizons" not in text
 
 
 def test_the_page_shows_each_reason_with_its_state(site: WrittenReport) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
+import own_environments
 import pytest
 
 from efhorizon import SimulatorError
 from efhorizon.suites.environment_chance import stochastic_pair
+from efhorizon.suites.environment_copies import NoCopies
 from efhorizon.suites.environment_source import environment_source, time_limit
 from efhorizon.suites.gymnasium_simulator import GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator
 
@@ -75,6 +78,24 @@ def test_an_environment_with_snapshots_of_its_own() -> None:
     first = simulator.step(2), simulator.get_state()
     simulator.set_state(state)
     assert (simulator.step(2), simulator.get_state()) == first
+
+
+def test_a_copy_whose_functions_look_at_the_original_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions are not deep-copied: that of FlattenObservation still holds the environment that was copied."""
+    monkeypatch.syspath_prepend(str(Path(own_environments.__file__).parent))
+    simulator = GymnasiumSimulator(
+        "own_environments:KeyGrid-v0", {"size": 3}, wrappers=["gymnasium.wrappers:FlattenObservation"]
+    )
+    assert simulator.reads_attributes
+    assert isinstance(simulator._copies, NoCopies)
+    identities = []
+    for actions in ([0, 1], [0, 1], [1, 0]):
+        simulator.reset()
+        for action in actions:
+            simulator.set_state(simulator.get_state())
+            simulator.step(action)
+        identities.append(simulator.identity(simulator.get_state()))
+    assert identities[0] == identities[1] == identities[2]  # both ways lead to one cell
 
 
 def test_what_cannot_be_searched_is_refused() -> None:

@@ -7,8 +7,12 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from brute_force import Exact
+from goal_mdps import random_goal_mdp
+from gorp_twin import Twin, tiny_mdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from toy_mdps import random_mdp
 
 import efhorizon as ef
 from efhorizon import EfhorizonError, TabularMDP, examples
@@ -23,10 +27,6 @@ from efhorizon.what_if.horizons import shortest_optimal
 from efhorizon.what_if.kept import Kept, kept
 from efhorizon.what_if.trial import VERDICTS
 from efhorizon.what_if.trials import MAX_K, Options, changes, what_if
-from tests.support.brute_force import Exact
-from tests.support.goal_mdps import random_goal_mdp
-from tests.support.gorp_twin import Twin, tiny_mdp
-from tests.support.toy_mdps import random_mdp
 
 SEEDS = range(4)
 
@@ -215,13 +215,23 @@ def test_the_best_comes_first_and_paper_later() -> None:
     assert result.as_json() == ef.what_if(examples.dense_rewards(horizon=6)).as_json()
 
 
+def test_the_table_as_it_is_gets_more_work_than_a_change() -> None:
+    """Else nothing could be compared where a quick look at one table finds no m that suffices."""
+    mdp, points = examples.sparse_rewards(horizon=8), 4_000
+    alone = quick_horizon(problem(mdp, max_k=MAX_K), max_points=points)
+    assert (alone.by_k[0].method or "").startswith("Theorem")
+    result = what_if(mdp, Options(kinds=("exploration",), max_points=points))
+    assert not result.before.is_by_theorem
+    assert {trial.title: trial.factor for trial in result.trials}["explore: action 0 2 times as often"] == 0.5
+
+
 def test_an_action_that_is_needed_cannot_be_left_out() -> None:
     corridor = TabularMDP([[1, 0, 0], [2, 0, 1], [-1, 0, 2]], [[0, 0, 0], [0, 0, 0], [1, 0, 0]], 6)
     tried = {trial.title: trial for trial in ef.what_if(corridor, kinds=["actions"]).trials}
-    assert tried["without 0"].caveats[0] == "its best behaviour earns 0 of 1"
-    assert tried["without 0"].verdict == "cannot be optimal"
-    assert "needs the solution" in tried["only 0"].caveats
-    assert tried["without 1"].kept == Kept(True, True, 1.0, 1.0)
+    assert tried["without action 0"].caveats[0] == "its best behaviour earns 0 of 1"
+    assert tried["without action 0"].verdict == "cannot be optimal"
+    assert "needs the solution" in tried["only action 0"].caveats
+    assert tried["without action 1"].kept == Kept(True, True, 1.0, 1.0)
 
 
 def test_interrupted_it_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:

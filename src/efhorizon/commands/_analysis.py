@@ -15,7 +15,7 @@ from efhorizon.commands import _exit
 if TYPE_CHECKING:
     from efhorizon.bounds.course import Course, Standing
 
-DEFAULT_SECONDS = 45.0  # of the search for exact figures: with all else, an answer within a minute
+DEFAULT_SECONDS = 30.0  # of the search for exact figures: with reasons (15 s) and all else, an answer within a minute
 _SECONDS_A_LINE = 0.1  # between two changes of the live line
 
 

@@ -22,7 +22,7 @@ that each bound of the paper promises.
 Several tables give one row each; a table with unexplored states gives
 intervals.
 
-The search for exact figures takes 45 seconds at most. If that is not enough,
+The search for exact figures takes 30 seconds at most. If that is not enough,
 the answer is a bound and says so. What was found is kept beside the table: the
 same command goes on from there, and further with --max-minutes.
 """

@@ -29,7 +29,8 @@ efhorizon build pong_20_fs30 --max-minutes 30
   efhorizon build FrozenLake-v1 --env-arg is_slippery=False
   efhorizon build my_env.py:MyEnv --horizon 50 --seed 0,1,2
   efhorizon build FrozenLake-v1
-  efhorizon build openspiel:catch"""
+  efhorizon build openspiel:catch
+  efhorizon build pong_50_fs30 --engine ray --address auto --out /shared/tables"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the folder of tables (default: {_arguments.TABLES})",
     )
     _arguments.add_workers(parser)
+    _arguments.add_engine(parser, has_owners=True)
+    parser.add_argument(
+        "--batched",
+        action=argparse.BooleanOptionalAction,
+        help="search with a simulator that steps many states at once, where there is one; the table is the same "
+        "(default: where there are known to be a million states)",
+    )
     parser.add_argument(
         "--ignore-screens", action="store_true", help="merge states that look different but behave alike"
     )
@@ -128,6 +136,8 @@ def run(options: argparse.Namespace) -> int:
     build_options = Options(
         out=options.out,
         num_workers=options.workers or num_cores(),
+        engine=_arguments.engine_choice(options),
+        batched=options.batched,
         rule=options.merge,
         ignore_screens=options.ignore_screens,
         budget=Budget(options.max_states, options.max_minutes, options.max_memory),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from efhorizon.commands import _arguments, _exit, _types
 
 if TYPE_CHECKING:
+    from efhorizon.evaluation.live_curves import LiveFigure
     from efhorizon.evaluation.source import StudyData
     from efhorizon.evaluation.tables import Tables
 
@@ -37,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bootstrap resamples (default: 2000)",
     )
     _arguments.add_seed(parser, "the bootstrap")
+    _arguments.add_published(parser)
     _arguments.add_json(parser)
 
 
@@ -50,29 +52,73 @@ def kept(options: argparse.Namespace) -> str:
 def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _terminal
     from efhorizon.errors import EfhorizonError
+    from efhorizon.evaluation.beside import beside
+    from efhorizon.evaluation.live_curves import as_json, live_figures
+    from efhorizon.evaluation.original import original
     from efhorizon.evaluation.source import study_data, write_export
     from efhorizon.evaluation.tables import plain, tables_by_rule
+    from efhorizon.render.terminal.beside import published_beside
     from efhorizon.render.terminal.evaluation import evaluation
+    from efhorizon.render.terminal.live import live_evaluation
 
     data = study_data(options.path)
+    figures = live_figures(data.live)
+    if figures and not data.summaries:
+        return _only_live(options, figures)
     if not data.summaries:
         nothing = f"{options.path}: nothing to evaluate, no complete analysis (efhorizon study makes them)"
         raise EfhorizonError("; ".join((nothing, *data.notes)))
+    compared = None if options.published is None else beside(original(options.published), data)
     tables, by_papers_rule = tables_by_rule(data, num_resamples=options.resamples, seed=options.seed)
     exported = write_export(options.export, data) if options.export else []
     published = _published(options.publish, data, tables, by_papers_rule) if options.publish else []
     if options.json:
         files = {"exported": [str(path) for path in exported], "published": [str(path) for path in published]}
         both = {**plain(tables), "by_papers_rule": plain(by_papers_rule)}
+        both |= {"live": as_json(figures)} if figures else {}
+        both |= {} if compared is None else {"beside_published": plain(compared)}
         _terminal.print_json({"path": str(options.path), **files, **both})
     else:
         _terminal.show(evaluation(tables, by_papers_rule))
+        _terminal.show(live_evaluation(figures))
+        if compared is not None:
+            _terminal.show(published_beside(compared))
     for path in (*exported, *published):
         _terminal.say(f"wrote {path}", style="dim")
     return _exit.DONE
 
 
+def _only_live(options: argparse.Namespace, figures: list[LiveFigure]) -> int:
+    """There are runs in environments and nothing else: Figure 4 alone."""
+    from efhorizon.commands import _terminal
+    from efhorizon.evaluation.live_curves import as_json
+    from efhorizon.render.terminal.live import live_evaluation
+
+    written: list[Path] = []
+    if options.publish:
+        _check_report()
+        from efhorizon.render.markdown import write_publication
+        from efhorizon.render.markdown.live_page import live_files
+
+        written = write_publication(options.publish, live_files(figures))
+    if options.json:
+        published = [str(path) for path in written]
+        _terminal.print_json({"path": str(options.path), "published": published, "live": as_json(figures)})
+    else:
+        _terminal.show(live_evaluation(figures))
+    for path in written:
+        _terminal.say(f"wrote {path}", style="dim")
+    return _exit.DONE
+
+
 def _published(folder: Path, data: StudyData, tables: Tables, by_papers_rule: Tables) -> list[Path]:
+    _check_report()
+    from efhorizon.render.markdown import publication, write_publication
+
+    return write_publication(folder, publication(data, tables, by_papers_rule))
+
+
+def _check_report() -> None:
     """Pages and figures are the report's, which is an extra."""
     from importlib.util import find_spec
 
@@ -80,6 +126,3 @@ def _published(folder: Path, data: StudyData, tables: Tables, by_papers_rule: Ta
 
     if find_spec("jinja2") is None:
         raise MissingExtraError("report", "jinja2")
-    from efhorizon.render.markdown import publication, write_publication
-
-    return write_publication(folder, publication(data, tables, by_papers_rule))

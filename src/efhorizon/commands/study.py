@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _arguments.add_max_k(parser)
     _arguments.add_workers(parser)
+    _arguments.add_engine(parser)
     parser.add_argument(
         "--rows",
         type=Path,
@@ -74,6 +75,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FOLDER",
         help="also start from these policies: FOLDER/LABEL/GAME.npz or NAME.npz gives a variant NAME@LABEL",
+    )
+    parser.add_argument(
+        "--what-if", action="store_true", help="also try changes of each table, and show on its page what would help"
     )
     parser.add_argument("--forecast", action="store_true", help="only print what time, memory and disk it would take")
     _arguments.add_json(parser)
@@ -113,8 +117,10 @@ def _plan(options: argparse.Namespace) -> Plan:
         max_k=options.max_k,
         budget=Budget(options.max_states, options.max_minutes),
         num_workers=options.workers or num_cores(),
+        engine=_arguments.engine_choice(options),
         policies=options.policies,
         horizon=options.horizon,
+        tries_changes=options.what_if,
         given_tables=options.tables,
     )
     plan.cases()  # refuses a policy that is not there before anything is written

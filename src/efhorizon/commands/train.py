@@ -6,7 +6,8 @@ import argparse
 from contextlib import ExitStack
 from pathlib import Path
 
-from efhorizon.commands import _arguments, _exit, _stochastic, _types
+from efhorizon.commands import _arguments, _environments, _exit, _stochastic, _types
+from efhorizon.commands._exit import UsageError
 from efhorizon.study import sweep
 
 HELP = "train PPO, DQN or GORP: how long until they are optimal?"
@@ -15,8 +16,17 @@ Trains with the paper's settings and records after how many timesteps each run
 is optimal. Writes one row per run to the results folder and prints the
 medians. Rows that are there already are not run again, so a sweep that was
 stopped continues when the same command is run again.
+
+With --live it trains in the environment itself, which needs no table. TABLE is
+then a name from `efhorizon list`, a full-length Atari game such as pong_full
+(27,000 steps of 4 frames, one life), or an environment as `efhorizon build`
+takes it: a Gymnasium id, module:Id or file.py:Class. Rows hold learning curves.
 """
-EXAMPLE = "efhorizon train MiniGrid-Empty-5x5-v0 --algo ppo --steps 200k"
+EXAMPLE = """\
+efhorizon train MiniGrid-Empty-5x5-v0 --algo ppo --steps 200k
+  efhorizon train pong_full --live --algo ppo --steps 500k --seeds 1
+  efhorizon train pong_full --live --algo gorp --m 1 --steps 5M
+  efhorizon train CartPole-v1 --live --algo dqn --steps 50k"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--backend",
         choices=sweep.BACKENDS,
         default="table",
-        help="train on the table, or with Stable-Baselines3 in the live environment (default: table)",
+        help="train on the table, or with Stable-Baselines3 in the live environment (default: table); with --live: "
+        "sb3 stands for Stable-Baselines3, else our own learners train",
     )
     _arguments.add_runs(parser)
     parser.add_argument(
@@ -51,8 +62,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="PPO, DQN: train with sticky actions, such as 0.25; greedy policies are evaluated exactly, and a run is "
         "solved within 1%% of the optimal return. Prints the result and keeps no rows",
     )
+    add_live(parser)
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write learning curves for TensorBoard")
     _arguments.add_json(parser)
+
+
+def add_live(parser: argparse.ArgumentParser) -> None:
+    """Options of training in environments."""
+    live = "with --live: "
+    parser.add_argument("--live", action="store_true", help="train in the environment instead of on a table")
+    parser.add_argument("--m", type=_types.count(), metavar="M", help=f"{live}GORP's episodes for each action sequence")
+    parser.add_argument(
+        "--k", type=_types.count(), default=1, metavar="K", help=f"{live}length of GORP's sequences (default: 1)"
+    )
+    parser.add_argument(
+        "--evaluate-every",
+        type=_types.count(),
+        metavar="N",
+        help=f"{live}timesteps between greedy episodes (default: 10,000)",
+    )
+    parser.add_argument(
+        "--schedule",
+        type=_types.count(),
+        metavar="N",
+        help=f"{live}timesteps over a tenth of which DQN's random actions become rare (default: those of --steps)",
+    )
+    parser.add_argument(
+        "--device", default="auto", metavar="D", help=f"{live}auto, cpu or cuda (default: a GPU if there is one)"
+    )
+    parser.add_argument(
+        "--threads",
+        type=_types.count(most=1024),
+        metavar="N",
+        help=f"{live}threads, or GORP's processes (default: one per core); results do not depend on it",
+    )
+    _environments.add_environment_arguments(parser, live)
 
 
 def kept(options: argparse.Namespace) -> str:
@@ -60,6 +104,14 @@ def kept(options: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.live:
+        from efhorizon.commands import _live
+
+        _live.check(options)
+        return _live.run(options)
+    for name in ("m", "evaluate_every", "schedule", "threads", "env_arg", "wrapper"):
+        if getattr(options, name) not in (None, []):
+            raise UsageError(f"--{name.replace('_', '-')} goes with --live")
     from efhorizon.agents.deep.pretrained import load_parameters
     from efhorizon.commands import _terminal
     from efhorizon.commands._tensorboard import Board

@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="work on each change, in lattice points; with more, more figures are exact (default: 4 million)",
     )
+    _arguments.add_results_folder(parser, "the best of them, with the analysis of the table")
     _arguments.add_json(parser)
 
 
@@ -77,6 +78,7 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _terminal
     from efhorizon.io.tables import load_table
     from efhorizon.render.terminal.what_if import what_if_screen
+    from efhorizon.study.kept_changes import keep_changes
     from efhorizon.what_if.trials import Options, Progress, what_if
     from efhorizon.what_if.user_function import UserFunction
 
@@ -98,10 +100,14 @@ def run(options: argparse.Namespace) -> int:
             lines.say(f"{at.number} of {at.num_changes} changes tried; now: {at.title}")
 
         result = what_if(mdp, chosen, on_progress=on_progress)
+    refused = keep_changes(options.results, mdp, result)
     if options.json:
         _terminal.print_json(result.as_json())
     else:
         _terminal.show(what_if_screen(result))
+    _terminal.say(
+        refused or f"kept in {options.results} (for a web page: efhorizon report {options.results})", style="dim"
+    )
     if result.left_out:
         return _terminal.failed(
             f"interrupted: {len(result.trials)} of {result.num_planned} changes were tried", _exit.INTERRUPTED

@@ -10,9 +10,10 @@ from efhorizon.errors import StoreError
 from efhorizon.evaluation import rules, runs, summary_csv, theory
 from efhorizon.evaluation.records import DEEP_RL, MdpSummary
 from efhorizon.io.checksums import write_listed
-from efhorizon.study import built_tables, export
+from efhorizon.study import built_tables, export, live_export
 from efhorizon.study.analysis_record import AnyAnalysis, is_complete
 from efhorizon.study.built_tables import BuiltTable
+from efhorizon.study.live_runs import LiveResults, LiveRow
 from efhorizon.study.records import Row
 from efhorizon.study.results import Results, is_results
 
@@ -28,6 +29,7 @@ class StudyData:
     titles: dict[str, str]  # bound name: title for people
     notes: tuple[str, ...] = ()  # what was left out, and why
     tables: tuple[BuiltTable, ...] = ()  # that were built, also those that were not analyzed
+    live: tuple[LiveRow, ...] = ()  # runs in environments, without a table
 
 
 def study_data(path: Path | str) -> StudyData:
@@ -85,6 +87,7 @@ def write_export(folder: Path, data: StudyData) -> list[Path]:
             export.RUNS: export.encoded_runs(data.runs),
             summary_csv.FILE: summary_csv.encoded_summaries(data.summaries),
             built_tables.FILE: built_tables.encoded_tables(data.tables) if data.tables else None,
+            live_export.FILE: live_export.encoded_live(data.live) if data.live else None,
         },
     )
 
@@ -93,7 +96,8 @@ def _from_results(results: Results) -> StudyData:
     data = combined(results.path, results.analyses(), list(results.rows()))
     study = results.study()
     planned = () if study is None or study.plan.note is None else (study.plan.note,)
-    return replace(data, notes=(*planned, *data.notes), tables=results.tables())
+    live = tuple(LiveResults(results.path).rows())
+    return replace(data, notes=(*planned, *data.notes), tables=results.tables(), live=live)
 
 
 def _from_export(path: Path) -> StudyData:
@@ -105,7 +109,8 @@ def _from_export(path: Path) -> StudyData:
             (summary_csv.summary_of(mdp.columns, mdp.where) for mdp in mdps), str(path / export.MDPS)
         )
         return StudyData(path, {}, rows, summaries, summary_csv.titles(summaries))
-    return replace(combined(path, analyses, rows), tables=built_tables.read_tables(path / built_tables.FILE))
+    tables, live = built_tables.read_tables(path / built_tables.FILE), live_export.read_live(path / live_export.FILE)
+    return replace(combined(path, analyses, rows), tables=tables, live=live)
 
 
 def _from_csv(file: Path, folder: Path) -> StudyData:

@@ -160,7 +160,7 @@ def _beyond(features: Features, algorithm: Algorithm, fitted: AlgorithmModel) ->
                 found.append(_UNSEEN[column.name].format(algorithm=algorithm.upper()))
         else:
             seen_there = _rounded(low) if low == high else f"{_rounded(low)} to {_rounded(high)}"
-            found.append(f"Its {column.title}: {_rounded(values[place])}; those seen had {seen_there}.")
+            found.append(f"Its {column.title} is {_rounded(values[place])}; those seen had {seen_there}.")
     return found
 
 

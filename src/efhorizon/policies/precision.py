@@ -11,7 +11,7 @@ import sys
 
 import torch
 
-from efhorizon.policies.pretrain import DeviceError
+from efhorizon.agents.deep.device import DeviceError
 from efhorizon.policies.pretraining_settings import Precision
 
 _TRIAL = """

@@ -21,11 +21,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from efhorizon.agents.deep.device import torch_device
 from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.io.array_archive import read_archive, write_archive
 from efhorizon.io.machine import num_cores
 from efhorizon.io.npy import first_line
 from efhorizon.policies.actor_critic import begin_thread
-from efhorizon.policies.archive import read_archive, write_archive
 from efhorizon.policies.pretraining_run import PretrainingRun, Report
 from efhorizon.policies.pretraining_settings import PretrainingError, PretrainingSettings
 from efhorizon.suites.procgen import PROCGEN
@@ -35,10 +36,6 @@ CHECKPOINT_FORMAT = "efhorizon-pretraining-1"
 _WHAT = "a checkpoint of pretraining"
 _MAX_BYTES = 1 << 30  # of a checkpoint; one with 64 environments has 10 MB
 _SECONDS_A_CHECKPOINT = 60.0
-
-
-class DeviceError(EfhorizonError):
-    """There is no such device here; the message is one line for the user."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,18 +137,6 @@ def _resumed(run: PretrainingRun, checkpoint: Path) -> Report:
 def checkpoint_path(out: Path) -> Path:
     """Where a run that writes `out` is kept until it ends, and after."""
     return out.with_suffix(".checkpoint.npz")
-
-
-def torch_device(name: str) -> torch.device:
-    """The device of this name; "auto" is a GPU that CUDA knows, or the CPU."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError):
-        raise DeviceError(f"torch cannot use the device {name!r} here; choose auto, cpu or cuda") from None
-    return device
 
 
 def check_writable(out: Path) -> None:

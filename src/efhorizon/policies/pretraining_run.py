@@ -23,10 +23,10 @@ import torch
 from numpy.typing import NDArray
 
 from efhorizon.agents.deep.ppo_images import generalised_advantages
+from efhorizon.agents.deep.ppo_loss import MinibatchLoss, Samples
 from efhorizon.errors import StoreError
 from efhorizon.policies.actor_critic import ActorCritic
 from efhorizon.policies.nature_cnn import BLOCKS_SHAPE, cut_into_blocks, network, state_dictionary
-from efhorizon.policies.pretraining_loss import MinibatchLoss, Samples
 from efhorizon.policies.pretraining_settings import PretrainingSettings
 from efhorizon.policies.procgen_levels import ProcgenLevels
 from efhorizon.policies.return_scale import ReturnScale

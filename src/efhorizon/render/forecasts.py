@@ -53,7 +53,7 @@ def notes(forecasts: Mapping[Algorithm, Forecast]) -> list[str]:
         for note in forecast.notes:
             found.setdefault(note, []).append(algorithm)
     is_clear = {note: len(of) == len(forecasts) or _names(note, of) for note, of in found.items()}
-    return [note if is_clear[note] else f"{of[0].upper()}: {note}" for note, of in found.items()]
+    return [note if is_clear[note] else f"{of[0].upper()}: {note[0].lower()}{note[1:]}" for note, of in found.items()]
 
 
 def model_of(forecasts: Mapping[Algorithm, Forecast]) -> str:

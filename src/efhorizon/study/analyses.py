@@ -51,17 +51,15 @@ from efhorizon.study.analysis_record import (
     DecidingAction,
     DecidingState,
     MeasureFigures,
-    ReasonFigures,
-    ReasonScene,
     Replay,
     ReturnHistogram,
     StageSeconds,
     TableFigures,
     TieFigures,
-    WhyBasis,
     WitnessFigures,
     is_complete,
 )
+from efhorizon.study.answer_record import ReasonFigures, ReasonScene, WhyBasis
 from efhorizon.study.drawings import Pictures, drawn, episode_sheet, picture_note, reason_scenes, told
 from efhorizon.study.results import Results
 from efhorizon.study.variants import Explorer, PolicyFile, explorer

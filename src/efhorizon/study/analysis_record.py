@@ -5,13 +5,11 @@ UNSET stands for what older versions did not write; it is not written either.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Final, Generic, Literal, TypeGuard, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 from efhorizon.bounds.interval import Interval
-from efhorizon.bounds.why import Kind, Method
 from efhorizon.errors import StoreError
 from efhorizon.gorp.ties import Ties
 from efhorizon.io.decode import (
@@ -29,6 +27,14 @@ from efhorizon.io.decode import (
     json_object,
     record_of,
 )
+from efhorizon.study.answer_record import (
+    ChangeFigures,
+    Numbers,
+    ReasonFigures,
+    ReasonScene,
+    WhyBasis,
+    check_distribution,
+)
 
 FORMAT: Final = "efhorizon-analysis"
 FORMAT_VERSION: Final = 1
@@ -36,7 +42,6 @@ UNIFORM = "uniform"  # the exploration policy of the paper
 SEPARATOR = "@"  # NAME@POLICY is the MDP NAME started from an exploration policy that is not the uniform one
 
 Figure = int | float | Interval | None  # an interval in an unfinished table
-Numbers = Annotated[list[Number], Meta(max_length=MAX_ITEMS)]
 Fact = bool | Number | str | None
 NOISE = "noise"  # a fact: how often a demonstrator takes a random action
 
@@ -114,59 +119,6 @@ class MeasureFigures(Record, frozen=True, kw_only=True):
     reason: Text | None = None  # why there is no value
     note: Text | None = None  # how an estimate was made
     harder: Literal["larger", "smaller"]  # which values mean a harder environment
-
-
-def check_distribution(returns: Sequence[float], probabilities: Sequence[float]) -> None:
-    if len(returns) != len(probabilities) or not all(0 <= p <= 1 + 1e-9 for p in probabilities):
-        raise ValueError(f"{len(returns)} returns need as many probabilities between 0 and 1")
-
-
-class ReasonAction(Record, frozen=True, kw_only=True):
-    """An action of the state of a reason, and the returns of episodes that take it and explore then."""
-
-    action: Count
-    name: Text
-    chance: Number
-    q: Number
-    returns: Numbers = field(default_factory=list)
-    probabilities: Numbers = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        check_distribution(self.returns, self.probabilities)
-
-
-class ReasonFigures(Record, frozen=True, kw_only=True):
-    """A place where GORP loses its chance: `bounds/why.py`."""
-
-    state: Count
-    time: Count
-    share: Number
-    interval: tuple[Number, Number]
-    rise: Number
-    first_mistakes: Number
-    times: tuple[Count, Count]
-    states: Annotated[list[Count], Meta(min_length=1)]
-    kind: Kind
-    factors: dict[Kind, Number | None]
-    right: ReasonAction
-    wrong: ReasonAction | None = None
-    episodes_half: LargePositive | None = None
-    episodes_90: LargePositive | None = None
-    seen_chance: Probability | None = None
-    depth: Positive | None = None
-
-
-class WhyBasis(Record, frozen=True, kw_only=True):
-    """The GORP that reasons are about, and how they are known."""
-
-    k: Positive
-    m: LargePositive | None = None
-    success: Number | None = None
-    error: Number = 0.0
-    method: Method | None = None
-    together: Number = 0.0
-    kind: Kind | None = None
-    note: Text | None = None
 
 
 class GoalFigures(Record, frozen=True, kw_only=True):
@@ -326,14 +278,6 @@ class DecidingState(Record, frozen=True, kw_only=True):
     actions: Annotated[list[DecidingAction], Meta(max_length=MAX_ITEMS)]
 
 
-class ReasonScene(Record, frozen=True, kw_only=True):
-    """What the state of a reason looks like."""
-
-    picture: Text | None = None
-    observation: Text | UnsetType = UNSET  # as in `DecidingState`
-    drawing: Text | UnsetType = UNSET
-
-
 class EpisodeSheet(Record, frozen=True, kw_only=True):
     """An optimal episode as a sheet of frames, row by row."""
 
@@ -422,6 +366,7 @@ class AnalysisRecord(Record, Generic[FiguresT_co], frozen=True, kw_only=True):
     table: TableFigures | None = None
     deciding: DecidingState | None = None
     reason_scenes: Annotated[list[ReasonScene], Meta(max_length=MAX_ITEMS)] | UnsetType = UNSET  # as `figures.why`
+    changes: Annotated[list[ChangeFigures], Meta(max_length=MAX_ITEMS)] | UnsetType = UNSET  # best first; where tried
     start_picture: Text | None = None
     start_observation: Text | UnsetType = UNSET  # as in `deciding`
     start_drawing: Text | UnsetType = UNSET

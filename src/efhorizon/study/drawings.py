@@ -10,7 +10,8 @@ from efhorizon.errors import EfhorizonError
 from efhorizon.io.png import encoded_png
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import Problem
-from efhorizon.study.analysis_record import EpisodeSheet, ReasonFigures, ReasonScene
+from efhorizon.study.analysis_record import EpisodeSheet
+from efhorizon.study.answer_record import ReasonFigures, ReasonScene
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
 from efhorizon.suites.action_names import action_names
 from efhorizon.suites.drawing import observation_text, picture, text_drawing

@@ -30,7 +30,8 @@ MONTEZUMA = "montezuma_revenge"  # published with one horizon and frameskip only
 MONTEZUMA_HORIZON, MONTEZUMA_FRAMESKIP = 15, 24
 SKIING = "skiing"
 SKIING_BEHAVIOUR = 2  # with 200 NOOP steps after its last step; they were frames once
-FULL_LENGTH_HORIZON, FULL_LENGTH_FRAMESKIP = 27_000, 4  # Appendix F.3: 30 minutes of a game
+FULL_LENGTH_HORIZON, FULL_LENGTH_FRAMESKIP = 27_000, 4  # Appendix F.1: 30 minutes of a game
+FULL_LENGTH_GAMES = ("beam_rider", "breakout", "enduro", "pong", "qbert", "seaquest", "space_invaders")  # Figure 4
 
 _GREY_WEIGHTS = (0.2989, 0.5870, 0.1140)  # of red, green and blue in ALE's grey palette
 
@@ -126,8 +127,8 @@ class Atari(Suite):
                 yield self._entry(game, horizon, MONTEZUMA_FRAMESKIP if game == MONTEZUMA else FRAMESKIP)
 
     def unlisted_entry(self, name: str) -> Entry | None:
-        """`{game}_{T}_fs{F}` with any T and F; the bare name of a game means the full-length game."""
-        found = re.fullmatch(r"([a-z_]+?)(?:_(\d+)_fs(\d+))?", name)
+        """`{game}_{T}_fs{F}` with any T and F; `pong_full`, or only `pong`, means the full-length game."""
+        found = re.fullmatch(r"([a-z_]+?)(?:_full|_(\d+)_fs(\d+))?", name)
         if found is None or found[1] not in GAMES:
             return None
         return self._entry(found[1], int(found[2] or FULL_LENGTH_HORIZON), int(found[3] or FULL_LENGTH_FRAMESKIP))

@@ -236,7 +236,12 @@ class GymnasiumSimulator:
             self.reset()
             return self.observation
 
-        return exact_copies(self._env, reset, lambda env: self.played(env, actions))
+        def played(env: gymnasium.Env[Any, Any]) -> Any:
+            """What is seen, and what identifies the state: a function in a copy may still look at the original."""
+            seen = self.played(env, actions)
+            return seen, None if self._identities is None else self._identities.of(env)
+
+        return exact_copies(self._env, reset, played)
 
     def played(self, env: gymnasium.Env[Any, Any], actions: Sequence[int]) -> list[tuple[bytes, float, bool]]:
         """What some actions show, up to the end of the episode."""

@@ -19,7 +19,7 @@ def changes(base: Base) -> Iterator[Change]:
     for left_out in every:
         kept = tuple(action for action in every if action != left_out)
         tried.add(kept)
-        yield _change(base, kept, f"without {base.names[left_out]}", "nothing")
+        yield _change(base, kept, f"without {base.called(left_out)}", "nothing")
     optimal = base.problem.optimal
     somewhere = np.flatnonzero(optimal.actions[optimal.reached].any(axis=0)).tolist()
     used = sorted(set(base.optimal_episode[1]))
@@ -30,7 +30,7 @@ def changes(base: Base) -> Iterator[Change]:
 
 
 def _only(base: Base, used: list[int]) -> str:
-    return "only " + ", ".join(base.names[action] for action in used)
+    return "only " + ", ".join(base.called(action) for action in used)
 
 
 def _change(base: Base, kept: tuple[int, ...], title: str, needs: Needs) -> Change:

@@ -28,6 +28,11 @@ class Base:
     def names(self) -> tuple[str, ...]:
         return action_names(self.mdp.metadata, self.mdp.num_actions)
 
+    def called(self, action: int) -> str:
+        """The name of an action in a sentence: "left", or "action 0"."""
+        name = self.names[action]
+        return f"action {name}" if name.isdigit() else name
+
     @cached_property
     def largest_reward(self) -> float:
         """In absolute value; what weights of potentials are relative to."""

@@ -75,7 +75,7 @@ def _sticky(base: Base, chance: float) -> Change:
 def _preferring(base: Base, action: int) -> Change:
     weights = np.ones(base.mdp.num_actions)
     weights[action] = PREFERENCE
-    title = f"explore: {base.names[action]} {PREFERENCE:g} times as often"
+    title = f"explore: {base.called(action)} {PREFERENCE:g} times as often"
     return _fixed(base, weights / weights.sum(), title, solved=False)
 
 

@@ -19,6 +19,7 @@ from efhorizon.what_if.kept import kept
 from efhorizon.what_if.trial import Trial, WhatIf
 from efhorizon.what_if.user_function import UserFunction
 
+BASE_SHARE = 5  # times as much work for the table as it is: every change begins near what is found there
 MAX_K = 2  # larger k rarely need fewer episodes, and their work grows with A^k
 
 
@@ -58,7 +59,7 @@ def what_if(
     base = Base(problem(mdp, max_k=MAX_K))
     say = on_progress or (lambda _: None)
     say(Progress(0, 0, "the table as it is"))
-    before = figures(base.problem, max_points=options.max_points)
+    before = figures(base.problem, max_points=BASE_SHARE * options.max_points)
     planned = list(changes(base, options))
     trials: list[Trial] = []
     try:

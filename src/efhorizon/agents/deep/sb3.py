@@ -123,7 +123,7 @@ def train(
 @contextlib.contextmanager
 def _suitable_threads(table: ObservedTable) -> Iterator[None]:
     """One thread for MLPs: several mostly wait for each other, for a long time if other jobs keep the cores busy."""
-    _, torch = _libraries()
+    _, torch = libraries()
     before = torch.get_num_threads()
     if isinstance(table.seen, FlatColumns):
         torch.set_num_threads(1)
@@ -142,7 +142,7 @@ def agent(
     exploration_policy: ExplorationPolicy | None = None,
 ) -> Any:
     """A Stable-Baselines3 model with its environments."""
-    library, torch = _libraries()
+    library, torch = libraries()
     policy = "MlpPolicy" if isinstance(table.seen, FlatColumns) else "CnnPolicy"
     num_envs = settings.num_envs if isinstance(settings, PPOSettings) else 1
     envs = library.common.vec_env.DummyVecEnv(
@@ -188,7 +188,7 @@ def agent(
 
 def _load(model: Any, table: ObservedTable, initial: Mapping[str, NDArray[Any]]) -> None:
     """Set a model's parameters. The target network of DQN starts as a copy, as in the table backend."""
-    _, torch = _libraries()
+    _, torch = libraries()
     is_actor_critic = not hasattr(model, "q_net")
     needed = network_for("actor_critic" if is_actor_critic else "q", table).torch_shapes
     check_parameters(initial, needed)
@@ -202,7 +202,7 @@ def _environment(name: str, table: ObservedTable, policy: ExplorationPolicy | No
     return LearnerEnv(name, unit=table.unit, bootstraps_at_horizon=table.bootstraps_at_horizon, exploring=exploring)
 
 
-def _libraries() -> tuple[Any, Any]:
+def libraries() -> tuple[Any, Any]:
     with contextlib.redirect_stderr(io.StringIO()):  # old Gym, where it is installed, prints a notice
         try:
             import stable_baselines3
@@ -214,7 +214,7 @@ def _libraries() -> tuple[Any, Any]:
 
 def _callback_class() -> type[Any]:
     """The callback, made when Stable-Baselines3 is there."""
-    _libraries()
+    libraries()
     from stable_baselines3.common.callbacks import BaseCallback
 
     class ProtocolCallback(BaseCallback):

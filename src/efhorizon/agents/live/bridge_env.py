@@ -12,11 +12,16 @@ from gymnasium.envs.registration import EnvSpec
 
 from efhorizon import catalog
 from efhorizon.suites import registry
+from efhorizon.suites.atari import ATARI, FULL_LENGTH_FRAMESKIP, FULL_LENGTH_HORIZON
+from efhorizon.suites.entry import Entry
 from efhorizon.suites.simulator import SimulatorError
 from efhorizon.suites.specification import spec_of
 from efhorizon.suites.suite import Observation
 
 _HEADER = struct.Struct("<II")  # steps taken, bytes of the frame stack
+_POINTS = struct.Struct("<d")
+
+FULL_LENGTH_ID = "BRIDGE/Atari-v0"
 
 
 class BridgeEnv(gymnasium.Env[Observation, np.int64]):
@@ -29,10 +34,10 @@ class BridgeEnv(gymnasium.Env[Observation, np.int64]):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 2}  # noqa: RUF012 - Gymnasium declares it so
 
-    def __init__(self, name: str, render_mode: str | None = None) -> None:
+    def __init__(self, name: str | Entry, render_mode: str | None = None) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise SimulatorError(f"render_mode must be None or 'rgb_array', got {render_mode!r}")
-        self.entry = catalog.entry(name)
+        self.entry = name if isinstance(name, Entry) else catalog.entry(name)
         self._suite = registry.suite(self.entry.suite)
         self.render_mode = render_mode
         self._simulator: Any = spec_of(self.entry)()
@@ -102,12 +107,66 @@ class BridgeEnv(gymnasium.Env[Observation, np.int64]):
         return self._suite.observation(self.entry, self._simulator)
 
 
+class AtariEnv(BridgeEnv):
+    """`BRIDGE/Atari-v0`: an Atari game of any length, by default the full-length games of Appendix F.1.
+
+    One life, no sticky actions, 27,000 steps of 4 frames, observations of the last four grey frames [84, 84, 4].
+    Rewards are points divided by the paper's factor of the game; `reward_factor=1` gives points. An episode's points so
+    far are in the info.
+    """
+
+    def __init__(
+        self,
+        game: str = "pong",
+        frameskip: int = FULL_LENGTH_FRAMESKIP,
+        horizon: int = FULL_LENGTH_HORIZON,
+        reward_factor: float | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if frameskip < 1:
+            raise SimulatorError(f"frameskip must be at least 1, got {frameskip}")
+        if horizon < 1:
+            raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
+        if reward_factor is not None and not reward_factor > 0:
+            raise SimulatorError(f"the reward factor must be positive, got {reward_factor}")
+        entry = ATARI.unlisted_entry(f"{game}_{horizon}_fs{frameskip}")
+        if entry is None:
+            raise SimulatorError(f"no Atari game is called {game!r}; they are called as in pong or space_invaders")
+        super().__init__(entry, render_mode)
+        self.reward_factor = entry.reward_factor if reward_factor is None else reward_factor
+        self._points = 0.0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        self._points = 0.0
+        observation, info = super().reset(seed=seed, options=options)
+        return observation, {**info, "points": 0.0}
+
+    def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = super().step(action)
+        self._points += reward
+        return observation, reward / self.reward_factor, terminated, truncated, {**info, "points": self._points}
+
+    def get_state(self) -> bytes:
+        return _POINTS.pack(self._points) + super().get_state()
+
+    def set_state(self, state: bytes) -> None:
+        if len(state) < _POINTS.size:
+            raise SimulatorError(f"not a state of {self.entry.name}")
+        super().set_state(state[_POINTS.size :])
+        (self._points,) = _POINTS.unpack_from(state)
+
+
 def register_environments() -> None:
     """Make every entry known to `gymnasium.make`; no suite is imported before an environment is made.
 
     `gymnasium.register` would compare each of a thousand names with all others, at every start.
     """
-    place = "efhorizon.agents.live.bridge_env:BridgeEnv"
+    folder = "efhorizon.agents.live.bridge_env"
+    if FULL_LENGTH_ID not in gymnasium.registry:
+        gymnasium.registry[FULL_LENGTH_ID] = EnvSpec(FULL_LENGTH_ID, entry_point=f"{folder}:AtariEnv")
+    place = f"{folder}:BridgeEnv"
     for entry in catalog.entries():
         if entry.gym_id not in gymnasium.registry:
             gymnasium.registry[entry.gym_id] = EnvSpec(entry.gym_id, entry_point=place, kwargs={"name": entry.name})

@@ -99,11 +99,12 @@ def kept(options: argparse.Namespace) -> str:
 def run(options: argparse.Namespace) -> int:
     from contextlib import ExitStack
 
+    from efhorizon.agents.deep.device import torch_device
     from efhorizon.commands import _terminal
     from efhorizon.commands.policy import _pretraining
     from efhorizon.io.memory import keep_freed_memory
     from efhorizon.policies.precision import chosen_precision
-    from efhorizon.policies.pretrain import pretrain, torch_device
+    from efhorizon.policies.pretrain import pretrain
 
     changes = {} if options.frameskip is None else {"frameskip": options.frameskip}
     settings = settings_for(

@@ -1,4 +1,4 @@
-"""Learning curves: the median as a line, the range over runs shaded, the optimal return dashed."""
+"""Learning curves: the median as a line, the range over runs shaded, the optimal return dashed where it is known."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def learning_chart(
     curves: Sequence[Curve],
     *,
     name: str,
-    optimal_return: float,
+    optimal_return: float | None,
     exploration_return: float | None = None,
     steps_axis: Literal["log", "linear"] = "log",
     width: int = 680,
@@ -51,7 +51,7 @@ def learning_chart(
         marks.x_title("timesteps", left, right, height - 8),
         marks.y_title("return", 16, top, bottom),
         joined(_shade(curve, x_axis, y_axis, is_log) for curve in shown),
-        _level(optimal_return, "optimal", x_axis, y_axis, is_right=True),
+        _level(optimal_return, "optimal", x_axis, y_axis, is_right=True) if optimal_return is not None else "",
         _level(exploration_return, "random", x_axis, y_axis, is_right=False) if exploration_return is not None else "",
         joined(_line(curve, x_axis, y_axis, is_log) for curve in shown),
     )
@@ -115,8 +115,10 @@ def _step_ticks(axis: Axis, is_log: bool) -> list[tuple[float, str]]:
     ]
 
 
-def _return_axis(curves: Sequence[Curve], optimal: float, exploration: float | None, bottom: float, top: float) -> Axis:
-    values = [optimal] + ([] if exploration is None else [exploration])
+def _return_axis(
+    curves: Sequence[Curve], optimal: float | None, exploration: float | None, bottom: float, top: float
+) -> Axis:
+    values = [level for level in (optimal, exploration) if level is not None]
     for curve in curves:
         values += [float(curve.low.min()), float(curve.high.max())]
     low, high = min(values), max(values)

@@ -49,7 +49,7 @@ def horizon_text(figures: _Figures) -> str:
 
 
 def will_it_learn(analysis: AnyAnalysis) -> list[str]:
-    """Whether PPO and DQN learn this, and how long it takes: the forecast, and what it does not know."""
+    """Whether PPO and DQN learn this, and how long it takes; the last entry is what the forecast does not know."""
     if not is_complete(analysis):
         return []
     features = record_features(analysis)
@@ -58,8 +58,9 @@ def will_it_learn(analysis: AnyAnalysis) -> list[str]:
     found = forecasts(features)
     return [
         *(str(forecast_words.in_words(each)) for each in found.values()),
-        *forecast_words.notes(found),
-        f"Forecast by {forecast_words.model_of(found)}, from the features of this MDP.",
+        " ".join(
+            [*forecast_words.notes(found), f"Forecast by {forecast_words.model_of(found)}, from runs on other MDPs."]
+        ),
     ]
 
 

@@ -20,6 +20,7 @@ from efhorizon.render.charts.bars import layer_chart
 from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, return_axis, return_histogram
 from efhorizon.render.charts.ladder import Rung, ladder
 from efhorizon.render.html.action_returns import ActionReturns, action_returns
+from efhorizon.render.html.changes import needed, shapings_tried, suggestions, unshaped
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import (
     figure,
@@ -39,7 +40,6 @@ from efhorizon.render.html.reasons import reasons_part
 from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS, best_settings
 from efhorizon.study.analysis_record import AnyAnalysis, EpisodesForK, Figure, Replay, TableFigures, is_complete
 
-_NOT_RUN = "not run"
 _LONGEST_TITLE = 2_000  # characters: an analysis may come from anybody
 _PROVENANCE_SHOWN = ("settings", "efhorizon", "code", "packages", "python", "machine")
 
@@ -69,16 +69,6 @@ class MeasureLine:
     value: str
     interval: str | None  # of an estimate
     about: str  # how to read it, or why there is no value
-
-
-@dataclass(frozen=True)
-class TriedChange:
-    """An MDP and its shaped versions, side by side."""
-
-    name: str
-    link: str
-    horizon: str
-    needed: tuple[str, ...]  # timesteps of PPO and DQN
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ def mdp_page(
     worded = guided if is_variant(entry) else str
     analysis = entry.analysis
     paper = paper_figures(entry.name)
-    shaped_from = _unshaped(entry)
+    shaped_from = unshaped(entry)
     actions = [] if analysis is None or analysis.deciding is None else action_returns(analysis.deciding)
     scale = _returns_scale(actions)
     layers = [] if analysis is None or analysis.table is None else analysis.table.layers
@@ -132,7 +122,8 @@ def mdp_page(
         "forecast": [] if analysis is None else [worded(sentence) for sentence in will_it_learn(analysis)],
         "why": [] if analysis is None else [worded(sentence) for sentence in why_hard(analysis)],
         "reasons": reasons_part(analysis, pictures),
-        "tried": changes_tried(entry, entries or {}),
+        "suggestions": suggestions(analysis),
+        "tried": shapings_tried(entry, entries or {}),
         "play": worded("random play"),
         **page_changes(entry, entries or {}),
         "bounds": bound_lines(entry, titles, paper),
@@ -169,36 +160,6 @@ def _told(analysis: AnyAnalysis | None) -> dict[str, str]:
         "observation_note": None if analysis is None else analysis.observation_note,
     }
     return {name: text if isinstance(text, str) else "" for name, text in found.items()}
-
-
-def changes_tried(entry: MdpEntry, entries: Mapping[str, MdpEntry]) -> list[TriedChange]:
-    """What the study tried on this MDP: its rewards shaped, with H and what PPO and DQN needed then."""
-    shaped = [each for each in entries.values() if _unshaped(each) == entry.name and not is_variant(each)]
-    return (
-        [
-            TriedChange(
-                each.name,
-                page_link(each.name).removeprefix("mdps/"),
-                _horizon_of(each),
-                tuple(_needed(each, algorithm) for algorithm in ("ppo", "dqn")),
-            )
-            for each in [entry, *shaped]
-        ]
-        if shaped
-        else []
-    )
-
-
-def _horizon_of(entry: MdpEntry) -> str:
-    if entry.summary is None:
-        return numbers.MISSING
-    sign = "≤ " if entry.summary.effective_horizon_kind == "upper" else ""
-    return sign + numbers.decimal(entry.summary.effective_horizon)
-
-
-def _needed(entry: MdpEntry, algorithm: str) -> str:
-    complexity = entry.sample_complexity(algorithm)
-    return _NOT_RUN if complexity is None else numbers.steps_needed(complexity, entry.budget(algorithm))
 
 
 def facts(entry: MdpEntry, paper: Mapping[str, str]) -> list[Fact]:
@@ -377,18 +338,12 @@ def _title(name: str, titles: Mapping[str, str], entry: MdpEntry) -> str:
     return (titles.get(name) or own.get(name) or name)[:_LONGEST_TITLE]
 
 
-def _unshaped(entry: MdpEntry) -> str | None:
-    if entry.summary is not None:
-        return entry.summary.unshaped
-    return None if entry.analysis is None else entry.analysis.unshaped
-
-
 def _states(value: Figure) -> str:
     return numbers.count(value) if isinstance(value, int) else figure(value)
 
 
 def _practice_fact(entry: MdpEntry, algorithm: str, paper: Mapping[str, str]) -> Fact:
-    return Fact(f"{ALGORITHM_TITLES[algorithm]}, timesteps", _needed(entry, algorithm), paper=paper.get(algorithm))
+    return Fact(f"{ALGORITHM_TITLES[algorithm]}, timesteps", needed(entry, algorithm), paper=paper.get(algorithm))
 
 
 def _bound_value(value: float | Interval) -> str:

@@ -15,7 +15,8 @@ from efhorizon.bounds.why import ActionReturns, Reason, Why
 from efhorizon.reasons.sentences import headline, percent, remainder, sentences
 from efhorizon.render import numbers
 from efhorizon.render.charts.histogram import HistogramScale, histogram_scale, return_axis, return_histogram
-from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures, ReasonAction, ReasonFigures, ReasonScene
+from efhorizon.study.analysis_record import AnyAnalysis, CompleteFigures
+from efhorizon.study.answer_record import ReasonAction, ReasonFigures, ReasonScene
 
 
 @dataclass(frozen=True)

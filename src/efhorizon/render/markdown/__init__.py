@@ -1,4 +1,7 @@
-"""A study as files to commit: tables.md, lists.md and figures. The same study always gives the same bytes."""
+"""A study as files to commit: tables.md, lists.md, full-length.md where there are live runs, and figures.
+
+The same study always gives the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from efhorizon.evaluation.by_suite import run_counts, suite_bounds
+from efhorizon.evaluation.live_curves import live_figures
 from efhorizon.evaluation.rules import under
 from efhorizon.evaluation.source import StudyData
 from efhorizon.evaluation.tables import Tables
 from efhorizon.io.files import written_aside
 from efhorizon.render.markdown.figures import Figure, study_figures
 from efhorizon.render.markdown.lists_page import lists_page
+from efhorizon.render.markdown.live_page import live_files
 from efhorizon.render.markdown.tables_page import Study, tables_page
 from efhorizon.render.markdown.text import picture
 
@@ -36,6 +41,7 @@ def publication(data: StudyData, tables: Tables, by_papers_rule: Tables) -> dict
         TABLES: tables_page(study),
         LISTS: lists_page(data, tables),
         **{figure.file: figure.svg for figure in figures},
+        **live_files(live_figures(data.live)),
     }
 
 

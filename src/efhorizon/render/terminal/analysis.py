@@ -118,8 +118,8 @@ def _answer(result: Analysis) -> Parts:
     for each in found.values():
         words = forecasts.in_words(each)
         yield f"[bold]{words.verdict}[/bold]: {words.detail}."
-    yield from (f"[dim]{literal(note)}[/dim]" for note in forecasts.notes(found))
-    yield f"[dim]Forecast by {forecasts.model_of(found)}, from PPO's and DQN's runs on other MDPs.[/dim]"
+    caveats = [*forecasts.notes(found), f"Forecast by {forecasts.model_of(found)}, from runs on other MDPs."]
+    yield f"[dim]{literal(' '.join(caveats))}[/dim]"
     yield ""
     yield from _theory(result)
 

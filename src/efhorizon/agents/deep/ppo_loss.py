@@ -10,13 +10,23 @@ Legend: M samples of a minibatch, B of a piece, A actions.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch.nn import functional
 
-from efhorizon.policies.pretraining_settings import PretrainingSettings
-
 _EPSILON = 1e-8  # that of Stable-Baselines3
+
+
+class LossSettings(Protocol):
+    """What the loss depends on, of `PPOSettings` and of pretraining's settings."""
+
+    @property
+    def clip(self) -> float: ...
+    @property
+    def entropy_weight(self) -> float: ...
+    @property
+    def value_weight(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class Samples:
 class MinibatchLoss:
     """The loss of one minibatch, called with the outputs [B, A + 1] of each piece."""
 
-    def __init__(self, settings: PretrainingSettings, samples: Samples, device: torch.device) -> None:
+    def __init__(self, settings: LossSettings, samples: Samples, device: torch.device) -> None:
         advantage = samples.advantage
         normal = (advantage - advantage.mean()) / (advantage.std() + _EPSILON)
         self._settings, self._size = settings, len(advantage)
