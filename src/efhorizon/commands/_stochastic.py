@@ -201,7 +201,8 @@ def trained(options: argparse.Namespace) -> int:
     from efhorizon.stochastic.training import settings_for, train_sticky
     from efhorizon.study import sweep
 
-    if options.algo == "gorp" or options.backend != "table" or options.initial or options.exploration_policy:
+    elsewhere = options.live or options.backend != "table"
+    if options.algo == "gorp" or elsewhere or options.initial or options.exploration_policy:
         raise UsageError("--sticky goes with --algo ppo or dqn on the table; GORP's counterpart is efhorizon sqirl")
     contents = []
     for name in options.table:

@@ -104,6 +104,8 @@ def kept(options: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.sticky is not None:
+        return _stochastic.trained(options)
     if options.live:
         from efhorizon.commands import _live
 
@@ -122,8 +124,6 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.study.results import Results
     from efhorizon.study.tasks import check_installed, check_start, tasks
 
-    if options.sticky is not None:
-        return _stochastic.trained(options)
     policy_file, parameter_file = options.exploration_policy, options.initial
     sweep.named_settings(options.algo, options.settings)  # before any table is read
     check_start(options.algo, has_policy=policy_file is not None, has_parameters=parameter_file is not None)
