@@ -79,9 +79,9 @@ def test_help_of_commands_in_a_group(
     assert ended.value.code == 0
     assert max(map(len, text.splitlines())) <= 80
     assert "--json" in text
-    name, *arguments = shlex.split(_groups.command("efhorizon.commands.policy", verb).EXAMPLE.splitlines()[0])
+    name, *arguments = shlex.split(_groups.command(f"efhorizon.commands.{group}", verb).EXAMPLE.splitlines()[0])
     assert name == "efhorizon"
-    assert parser().parse_args(arguments).policy_verb == verb
+    assert getattr(parser().parse_args(arguments), f"{group}_verb") == verb
 
 
 @pytest.mark.parametrize("verb", verbs())

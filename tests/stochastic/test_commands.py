@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from efhorizon.errors import StoreError
 from efhorizon.io.tables import load as load_deterministic
 from efhorizon.io.tables import save
 from efhorizon.mdp import TabularMDP
+from efhorizon.stochastic.mdp import from_deterministic
+from efhorizon.stochastic.planning import Plan
+from efhorizon.stochastic.sources.random_start import random_start
 from efhorizon.stochastic.sticky import sticky
 from efhorizon.stochastic.store import is_stochastic, load
 from efhorizon.stochastic.store import save as save_stochastic
@@ -77,13 +81,31 @@ def test_build_show_export_analyze(
 def test_a_random_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """Taxi without rain: its start is one of 300; here two seeds, each with a chance of one half."""
     monkeypatch.chdir(tmp_path)
-    arguments = ("build", "Taxi-v4", "--horizon", 14, "--workers", 1, "--episodes", 0, "--pairs", 0)
+    arguments = ("build", "Taxi-v4", "--horizon", 2, "--workers", 1)
     both = run(capsys, *arguments, "--seed", "0,1", "--random-start", "--json")
-    assert load(both["path"]).initial_probabilities.tolist() == [0.5, 0.5]
     found = run(capsys, "show", both["id"], "--json")
-    single = [run(capsys, "analyze", f"Taxi-v4{name}-T14", "--sticky", 0, "--json") for name in ("", "-seed1")]
+    single = [run(capsys, "analyze", f"Taxi-v4{name}-T2", "--sticky", 0, "--json") for name in ("", "-seed1")]
     for field in ("optimal_return", "random_return", "worst_return"):
         assert found[field] == pytest.approx(np.mean([each[field] for each in single]))
+    assert main(["build", "Taxi-v4", "--horizon", "2", "--random-start"]) != 0
+    assert "several seeds" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_values_of_a_random_start_are_averages(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    tables = [TabularMDP(rng.integers(-1, 4, (4, 2)), rng.integers(0, 2, (4, 2)).astype(float), 4) for _ in range(3)]
+    chances = [Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)]
+    plan = Plan(random_start([*tables, tables[0]], [*chances[:2], chances[2] / 2, chances[2] / 2][:4]))
+    alone = [Plan(from_deterministic(table)) for table in (*tables, tables[0])]
+    weights = [1 / 2, 1 / 3, 1 / 12, 1 / 12]
+    assert plan.mdp.num_states <= 12  # the first table's states are there once
+    assert plan.optimal.values.at_start == pytest.approx(
+        sum(weight * each.optimal.values.at_start for weight, each in zip(weights, alone, strict=True))
+    )
+    assert plan.exploration().at_start == pytest.approx(
+        sum(weight * each.exploration().at_start for weight, each in zip(weights, alone, strict=True))
+    )
 
 
 def test_a_damaged_table_is_refused(lock: Path, tmp_path: Path) -> None:
@@ -102,3 +124,17 @@ def test_a_damaged_table_is_refused(lock: Path, tmp_path: Path) -> None:
             except StoreError:
                 refused += 1
         assert refused > len(places) / 2
+
+
+def test_sqirl_and_training(lock: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = run(capsys, "sqirl", lock, "--horizon", 8, "--sticky", 0.25, "--m", 400, "--runs", 5, "--json")
+    assert found["success"] == 1.0
+    assert found["timesteps"] > 400 * 8
+    least = run(capsys, "sqirl", lock, "--horizon", 8, "--runs", 10, "--json")
+    assert 1 <= least["m"] <= 400
+    arguments = ("train", lock, "--horizon", 8, "--sticky", 0.25, "--steps", "40k", "--seeds", 1)
+    trained = run(capsys, *arguments, "--algo", "ppo", "--settings", "rollout128", "--json")
+    assert trained["settings"]["rollout128"]["solved"] == 1
+    assert trained["sample_complexity"] <= 41_000
+    assert main([str(word) for word in (*arguments, "--algo", "gorp")]) != 0
+    assert "efhorizon sqirl" in capsys.readouterr().err

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from efhorizon.commands import _exit
 from efhorizon.commands._exit import UsageError
@@ -190,3 +191,83 @@ def _stored(made: list[StochasticMDP], options: argparse.Namespace) -> int:
     if options.json:
         _terminal.print_json(contents[0] if len(contents) == 1 else contents)
     return _exit.DONE
+
+
+def trained(options: argparse.Namespace) -> int:
+    """Train PPO or DQN on sticky tables, and print what each run needed."""
+    from efhorizon.agents.deep.protocol import algorithm_sample_complexity, setting_sample_complexity
+    from efhorizon.commands import _terminal
+    from efhorizon.io.tables import load_table
+    from efhorizon.stochastic.training import settings_for, train_sticky
+    from efhorizon.study import sweep
+
+    elsewhere = options.live or options.backend != "table"
+    if options.algo == "gorp" or elsewhere or options.initial or options.exploration_policy:
+        raise UsageError("--sticky goes with --algo ppo or dqn on the table; GORP's counterpart is efhorizon sqirl")
+    contents = []
+    for name in options.table:
+        mdp = load_table(name, options.tables, horizon=options.horizon)
+        found = {}
+        for setting, changes in sweep.named_settings(options.algo, options.settings).items():
+            lines = _terminal.SlowLines()
+            title = f"{name} {options.algo} {setting}"
+            with _terminal.waiting(title) as say:
+
+                def on_progress(
+                    step: int, returns: list[float], title: str = title, say: Callable[[str], None] = say
+                ) -> None:
+                    text = f"{title}: {step:,} timesteps, returns {', '.join(f'{each:.3g}' for each in returns)}"
+                    say(text)
+                    lines.say(text)  # noqa: B023  # called before the next setting begins
+
+                found[setting] = train_sticky(
+                    mdp,
+                    options.sticky,
+                    options.algo,
+                    settings_for(mdp, options.algo, changes, options.steps),
+                    range(options.seeds),
+                    max_steps=options.steps,
+                    on_progress=on_progress,
+                )
+        needed = {setting: [run.sample_complexity for run in runs] for setting, runs in found.items()}
+        least = algorithm_sample_complexity(list(needed.values()))
+        contents.append(
+            {
+                "id": mdp.metadata.get("id"),
+                "algorithm": options.algo,
+                "sticky": options.sticky,
+                "sample_complexity": None if least == float("inf") else least,
+                "settings": {
+                    setting: {
+                        "sample_complexity": None
+                        if (median := setting_sample_complexity(needed[setting])) == float("inf")
+                        else median,
+                        "solved": sum(value is not None for value in needed[setting]),
+                        "runs": [
+                            {"seed": run.seed, "sample_complexity": run.sample_complexity, "return": run.final_return}
+                            for run in runs
+                        ],
+                    }
+                    for setting, runs in found.items()
+                },
+            }
+        )
+        if not options.json:
+            _terminal.show(_training_lines(contents[-1]))
+    if options.json:
+        _terminal.print_json(contents[0] if len(contents) == 1 else contents)
+    return _exit.DONE
+
+
+def _training_lines(content: dict[str, Any]) -> Iterator[str]:
+    solved = content["sample_complexity"]
+    yield (
+        f"[bold]{content['id']}[/bold] with sticky actions ({content['sticky']:g}), {content['algorithm']}: "
+        f"{'not solved' if solved is None else f'{solved:,.0f} timesteps'}"
+    )
+    for setting, each in content["settings"].items():
+        median = each["sample_complexity"]
+        yield (
+            f"  {setting}: {each['solved']} of {len(each['runs'])} runs solved, median "
+            f"{'none' if median is None else f'{median:,.0f} timesteps'}"
+        )

@@ -14,7 +14,7 @@ episodes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +66,7 @@ def sqirl(plan: Plan, *, k: int, m: int, runs: int = 1, rng: np.random.Generator
     return SqirlRuns(returns, timesteps, plan.optimal.values.at_start)
 
 
-def policy(plan: Plan, *, k: int, m: int, words: NDArray[np.uint64]) -> tuple[NDArray[np.int32], int]:
+def policy(plan: Plan, *, k: int, m: int, words: Words) -> tuple[NDArray[np.int32], int]:
     """One run: the action for each time and state [T, S], and the timesteps that it took."""
     mdp = plan.mdp
     actions = np.empty((mdp.horizon, mdp.num_states), np.int32)
@@ -87,7 +87,7 @@ def drawn_start(states: Integers, sums: Floats, words: Words) -> int:
     """An initial state; `sums` are the cumulative probabilities."""
     if len(states) == 1:
         return int(states[0])
-    place = np.searchsorted(sums, uniform(words), side="right")
+    place = int(np.searchsorted(sums, uniform(words), side="right"))
     return int(states[min(place, len(states) - 1)])
 
 
@@ -103,6 +103,56 @@ def drawn_outcome(outcomes: kernels.Outcomes, pair: int, words: Words) -> int:
         if left < 0.0:
             return int(outcome)
     return int(last)
+
+
+class Played(NamedTuple):
+    """What is kept of m episodes: up to k steps from some time on, and what comes after."""
+
+    path: Integers  # [m, k + 1], states; -1 after the end
+    taken: Integers  # [m, k]
+    rewards: Floats  # [m, k]
+    tails: Floats  # [m], return after these steps
+
+
+def empty_played(m: int, k: int) -> Played:
+    return Played(np.empty((m, k + 1), np.int32), np.empty((m, k), np.int32), np.zeros((m, k)), np.zeros(m))
+
+
+@compiled_with(nogil=True)
+def play(
+    outcomes: kernels.Outcomes,
+    time: int,
+    steps: int,
+    starts: Integers,
+    start_sums: Floats,
+    words: Words,
+    actions: Integers,
+    out: Played,
+) -> int:
+    """Play episodes that follow `actions` [T, S] up to a time and then act at random; the timesteps that they take."""
+    path, taken, rewards, tails = out.path, out.taken, out.rewards, out.tails
+    timesteps = 0
+    for episode in range(len(tails)):
+        path[episode, :] = -1
+        tails[episode] = 0.0
+        state = drawn_start(starts, start_sums, words)
+        for now in range(len(actions)):
+            action = actions[now, state] if now < time else drawn_below(words, outcomes.num_actions)
+            outcome = drawn_outcome(outcomes, state * outcomes.num_actions + action, words)
+            reward, following = outcomes.rewards[outcomes.reward_codes[outcome]], outcomes.successors[outcome]
+            timesteps += 1
+            if time <= now < time + steps:
+                path[episode, now - time] = state
+                taken[episode, now - time] = action
+                rewards[episode, now - time] = reward
+            elif now >= time + steps:
+                tails[episode] += reward
+            if following < 0:
+                break
+            state = following
+            if now - time + 1 == steps:
+                path[episode, steps] = state
+    return timesteps
 
 
 @compiled_with(nogil=True)
@@ -126,29 +176,8 @@ def _run(
     timesteps = 0
     for time in range(horizon):
         steps = min(k, horizon - time)
-        for episode in range(m):
-            path[episode, :] = -1
-            tails[episode] = 0.0
-            state = drawn_start(starts, start_sums, words)
-            for now in range(horizon):
-                if now < time:
-                    action = actions[now, state]
-                else:
-                    action = drawn_below(words, num_actions)
-                outcome = drawn_outcome(outcomes, state * num_actions + action, words)
-                reward, following = outcomes.rewards[outcomes.reward_codes[outcome]], outcomes.successors[outcome]
-                timesteps += 1
-                if time <= now < time + steps:
-                    path[episode, now - time] = state
-                    taken[episode, now - time] = action
-                    rewards[episode, now - time] = reward
-                elif now >= time + steps:
-                    tails[episode] += reward
-                if following < 0:
-                    break
-                state = following
-                if now - time + 1 == steps:
-                    path[episode, steps] = state
+        played = Played(path, taken, rewards, tails)
+        timesteps += play(outcomes, time, steps, starts, start_sums, words, actions, played)
         # backwards: targets of Q^1 are returns, of the others a reward and the next maximum
         for i in range(steps - 1, -1, -1):
             for episode in range(m):
@@ -209,14 +238,15 @@ def least_m(plan: Plan, *, k: int, runs: int, rng: np.random.Generator, most: in
         found = sqirl(plan, k=k, m=m, runs=runs, rng=rng)
         tried.append(m)
         if found.success_rate >= 0.5:
-            low, high = _wilson(int(found.successes.sum()), runs)
+            low, high = share_interval(int(found.successes.sum()), runs)
             timesteps = float(found.timesteps.mean())
             return {"k": k, "m": m, "success": found.success_rate, "interval": [low, high], "timesteps": timesteps}
         m = m + 1 if m < 3 else m * 4 // 3 if (m & (m - 1)) == 0 and m % 3 else m + max(1, m // 3)
     return None
 
 
-def _wilson(successes: int, runs: int) -> tuple[float, float]:
+def share_interval(successes: int, runs: int) -> tuple[float, float]:
+    """Wilson's 95% interval of a success rate."""
     z = 1.959963984540054
     share = successes / runs
     centre = (share + z * z / (2 * runs)) / (1 + z * z / runs)

@@ -1,8 +1,8 @@
 """An m with which tabular SQIRL is proved to succeed, with all constants. It is ours: the paper's theorem leaves its
 constant open, and holds for any regression; this one is for exact means, and uses quantities of the MDP.
 
-Let every policy that is greedy with respect to Q^k be optimal, and let Delta be the least gap of Q^k over the pairs that
-can be reached. G bounds what returns from any pair can differ by. Write L for a time step's part of the plan, at most k.
+Let every policy that is greedy with respect to Q^k be optimal, and let Delta be the least gap of Q^k over the pairs
+that can be reached. G bounds what returns from any pair can differ by.
 
 1. If every mean that SQIRL takes to choose pi_t is within eta < Delta / (2 k) of its expectation, all of Q_t is within
    k eta < Delta / 2 of Q^k_t (each step back adds one eta), so pi_t(s) is greedy with respect to Q^k.
@@ -113,7 +113,7 @@ def _rarest(plan: Plan, actions: NDArray[np.int64], k: int, allowed: float) -> f
 def _largest_difference(plan: Plan) -> float:
     """How far apart two returns from the same pair can be: over all actions and outcomes."""
     mdp = plan.mdp
-    firsts = mdp.offsets[:-1 : mdp.num_actions]
+    firsts = mdp.offsets[: -1 : mdp.num_actions]
     rewards = mdp.reward_values[mdp.reward_codes]
     ended, following = mdp.successors < 0, np.maximum(mdp.successors, 0)
     high, low, largest = np.zeros(mdp.num_states), np.zeros(mdp.num_states), 0.0
