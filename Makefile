@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: api demo forecast study test test-all test-pythons fuzz lint mutants same-behaviour install clean
+.PHONY: api demo docs forecast release sessions study test test-all test-pythons fuzz lint mutants same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -18,6 +18,19 @@ forecast: install
 # The reference of all public names, from their docstrings.
 api: install
 	$(BIN)/python tests/support/api_reference.py --write
+
+# The web site, in build/site: pages, equations, gallery and report, with every link checked, and the pages' examples run.
+docs: install
+	$(BIN)/pytest -n 0 tests/test_docs.py tests/library/test_library_docs.py tests/docs
+	$(BIN)/python docs/site/build.py
+
+# The terminal sessions in the pages, typed and run by a script.
+sessions: install
+	$(BIN)/python docs/site/sessions.py
+
+# Wheel and sdist in dist/, checked, and each extra tried in an empty environment. It takes some minutes.
+release:
+	.ci/release
 
 test: install lint
 	$(BIN)/pytest -n auto --maxprocesses 4 --dist worksteal
@@ -57,4 +70,4 @@ install: .venv/installed
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-* tables demo build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-* tables demo build dist .mypy_cache .ruff_cache .pytest_cache

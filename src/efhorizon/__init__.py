@@ -28,7 +28,20 @@ if TYPE_CHECKING:
     from efhorizon.envs.table_env import TableEnv
     from efhorizon.envs.table_vector_env import TableVectorEnv
     from efhorizon.io.tables import save
-    from efhorizon.library import Study, Training, analyze, build, forecast, gorp, load, report, study, train, what_if
+    from efhorizon.library import (
+        Study,
+        Training,
+        analyze,
+        build,
+        diagnose,
+        forecast,
+        gorp,
+        load,
+        report,
+        study,
+        train,
+        what_if,
+    )
     from efhorizon.mdp import TabularMDP
 
 register_environments()
@@ -43,6 +56,7 @@ _LATER = {  # what compiles numba kernels is imported when it is first asked for
     "Training": "efhorizon.library",
     "analyze": "efhorizon.library",
     "build": "efhorizon.build",  # folders that can be called: see callable_module.py
+    "diagnose": "efhorizon.diagnose",
     "examples": "efhorizon.bounds.examples",
     "forecast": "efhorizon.forecast",
     "gorp": "efhorizon.gorp",
@@ -87,6 +101,7 @@ __all__ = [
     "__version__",
     "analyze",
     "build",
+    "diagnose",
     "entries",
     "entry",
     "examples",

@@ -41,8 +41,12 @@ def entry(name: str) -> Entry:
 
 
 def find(name: str) -> Entry | None:
-    """The entry with this name, if there is one."""
-    return _by_name().get(name)
+    """The entry with this name, if there is one; some suites know names that they do not list."""
+    listed = _by_name().get(name)
+    if listed is not None:
+        return listed
+    unlisted = (suite.unlisted_entry(name) for suite in registry.suites() if suite.builds_unlisted)
+    return next((entry for entry in unlisted if entry is not None), None)
 
 
 def _by_name() -> Mapping[str, Entry]:

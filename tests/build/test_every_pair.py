@@ -15,7 +15,6 @@ from toy_mdps import LyingWalkSimulator, WalkSimulator
 from efhorizon import TabularMDP
 from efhorizon.build.consolidate import coarsest_classes
 from efhorizon.build.difference import Difference
-from efhorizon.build.engine import LocalEngine
 from efhorizon.build.episodes import scope_of
 from efhorizon.build.every_pair import compare_every_pair
 from efhorizon.build.explore import explore, opened_search
@@ -25,6 +24,7 @@ from efhorizon.build.raw_states import RawStates
 from efhorizon.build.table import table
 from efhorizon.build.table_screens import TableScreens
 from efhorizon.build.target import catalogue_target
+from efhorizon.engines.local import LocalEngine
 from efhorizon.suites.simulator import Simulator, Transition
 
 NUM_EDITS = 300

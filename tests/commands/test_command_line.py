@@ -65,20 +65,23 @@ def test_help_fits_80_columns_and_says_what_to_type(
     assert "efhorizon build freeway_10_fs30" in text if verb is None else "\nexample:\n  " in text
 
 
-@pytest.mark.parametrize("verb", _groups.verbs("efhorizon.commands.policy"))
+@pytest.mark.parametrize(
+    ("group", "verb"),
+    [(group, verb) for group in ("policy", "dataset") for verb in _groups.verbs(f"efhorizon.commands.{group}")],
+)
 def test_help_of_commands_in_a_group(
-    verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    group: str, verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
-        main(["policy", verb, "--help"])
+        main([group, verb, "--help"])
     text = capsys.readouterr().out
     assert ended.value.code == 0
     assert max(map(len, text.splitlines())) <= 80
     assert "--json" in text
-    name, *arguments = shlex.split(_groups.command("efhorizon.commands.policy", verb).EXAMPLE.splitlines()[0])
+    name, *arguments = shlex.split(_groups.command(f"efhorizon.commands.{group}", verb).EXAMPLE.splitlines()[0])
     assert name == "efhorizon"
-    assert parser().parse_args(arguments).policy_verb == verb
+    assert getattr(parser().parse_args(arguments), f"{group}_verb") == verb
 
 
 @pytest.mark.parametrize("verb", verbs())
@@ -192,6 +195,7 @@ OUTPUTS: dict[str, list[list[str]]] = {
         ["analyze", GRIDWORLD, "flat", f"sparse-{'x' * 60}", "part", "--max-k", "1"],
     ],
     "what-if": [["what-if", GRIDWORLD, "--kind", "horizon", "discount"]],
+    "diagnose": [["diagnose", GRIDWORLD, "--max-steps", "30k", "--max-k", "1", "--workers", "1"]],
     "gorp": [["gorp", GRIDWORLD]],
     "train": [["train", GRIDWORLD, "--algo", "gorp", "--settings", "k1"]],
     "policy": [["policy", "show", GRIDWORLD, "--policy", "uniform.npy"]],
@@ -201,6 +205,13 @@ OUTPUTS: dict[str, list[list[str]]] = {
     ],
     "evaluate": [["evaluate", "summary.csv", "--resamples", "50"]],
     "report": [["report", "summary.csv", "--out", "site"]],
+    "dataset": [
+        ["dataset", "publish", "summary.csv", "published", "--tables", "tables"],
+        ["dataset", "list", "--remote", "published"],
+        ["dataset", "show", GRIDWORLD, "--remote", "published"],
+        ["dataset", "verify", "published"],
+        ["dataset", "import", ".", "--out", "authors"],
+    ],
     "completion": [["completion", "bash"]],
 }
 NOT_RUN = {"demo", "serve"}  # takes minutes, and prints what `study` does; runs until Ctrl-C, and prints an address
@@ -409,6 +420,7 @@ GO_ON = "run the same command to continue"
         (f"study {GRIDWORLD} --out some --forecast", "efhorizon.study.forecast.forecast", NOTHING),
         (f"study {GRIDWORLD} --out none", "efhorizon.commands._study.study", NOTHING),
         (f"study {GRIDWORLD} --out some", "efhorizon.commands._study.study", f"what is done is kept; {GO_ON}"),
+        (f"diagnose {GRIDWORLD} --results none", "efhorizon.diagnose.diagnosing.diagnosed", NOTHING),
         ("demo --out none", "efhorizon.commands._study.run_plan", NOTHING),
         ("demo --out some", "efhorizon.commands._study.run_plan", f"what is done is kept; {GO_ON}"),
         ("evaluate summary.csv", "efhorizon.evaluation.source.study_data", NOTHING),
@@ -425,6 +437,16 @@ GO_ON = "run the same command to continue"
         ("policy show flat --policy uniform.npy", "efhorizon.io.tables.load_table", NOTHING),
         ("policy tabulate flat --policy c.npz --out t.npy", "efhorizon.commands.policy.tabulate.run", NOTHING),
         ("policy pretrain maze --out none", "efhorizon.commands.policy.pretrain.run", NOTHING),
+        ("dataset publish none out", "efhorizon.dataset.publish.publish", NOTHING),
+        ("dataset list --remote some", "efhorizon.dataset.cache.asked", NOTHING),
+        ("dataset show maze --remote some", "efhorizon.dataset.cache.asked", NOTHING),
+        (
+            "dataset download maze --remote some",
+            "efhorizon.dataset.cache.asked",
+            "what has come is kept; the same command goes on",
+        ),
+        ("dataset verify some", "efhorizon.dataset.checking.check_folder", NOTHING),
+        ("dataset import some", "efhorizon.evaluation.original.original", NOTHING),
         (
             "policy pretrain maze --out some",
             "efhorizon.commands.policy.pretrain.run",
@@ -456,7 +478,8 @@ def test_every_command_is_in_the_list_of_interruptions() -> None:
     (mark,) = test_an_interrupted_command_says_what_is_kept.pytestmark  # type: ignore[attr-defined]
     typed = [shlex.split(arguments) for arguments, *_ in mark.args[1]]
     assert {words[0] for words in typed} == set(verbs())
-    assert {words[1] for words in typed if words[0] == "policy"} == set(_groups.verbs("efhorizon.commands.policy"))
+    for group in ("policy", "dataset"):
+        assert {words[1] for words in typed if words[0] == group} == set(_groups.verbs(f"efhorizon.commands.{group}"))
 
 
 def test_an_error_is_never_longer_than_a_few_lines(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,7 +78,7 @@ def test_names_of_tables() -> None:
         ("build freway_10_fs30", 2, "no environment is called 'freway_10_fs30'"),
         ("build Taxi-v4 --wrapper Nope", 1, "module:Wrapper"),
         ("build CliffWalking-v1", 1, "give one with --horizon"),
-        ("build FrozenLake-v1", 1, "add --fixed-noise"),
+        ("build Blackjack-v1 --horizon 5", 1, "add --fixed-noise"),
         ("gorp FrozenLake-v1 --live --m 1", 1, "GORP needs a deterministic environment, so turn the chance off"),
     ],
 )

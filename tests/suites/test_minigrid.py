@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from efhorizon import catalog
+from efhorizon.suites.minigrid import LARGE_GRIDWORLDS
 from efhorizon.suites.simulator import MissingExtraError, Simulator, SimulatorError
 
 pytest.importorskip("minigrid")
@@ -140,14 +141,17 @@ def test_key_corridor_has_the_published_number_of_screens() -> None:
 
 def test_documented_state_counts() -> None:
     rows = re.findall(r"^\| (MiniGrid-\S+) \| ([\d,]+) \| (\d) \|", DOCUMENT.read_text(), flags=re.MULTILINE)
+    large = re.findall(r"^\| (MiniGrid-\S+) \| ([\d,]+) \| (yes|no) \|", DOCUMENT.read_text(), flags=re.MULTILINE)
+    measured = {env_id: (int(count.replace(",", "")), are_all == "yes") for env_id, count, are_all in large}
+    assert measured == LARGE_GRIDWORLDS
     counts = {env_id: int(count.replace(",", "")) for env_id, count, _ in rows}
     assert list(counts) == GRIDWORLDS
     assert all(int(actions) == catalog.entry(env_id).num_actions for env_id, _, actions in rows)
     assert all(count <= 1_000_000 for count in counts.values())
     left_out = re.findall(r"^\| (MiniGrid-\S+) \| [^\d|]", DOCUMENT.read_text(), flags=re.MULTILINE)
     registered = {env_id for env_id in gymnasium.registry if env_id.startswith("MiniGrid-")}
-    assert registered == {*counts, *left_out}
-    assert len(registered) == len(counts) + len(left_out)
+    assert registered == {*counts, *measured, *left_out}
+    assert len(registered) == len(counts) + len(measured) + len(left_out)
     small = [env_id for env_id, count in counts.items() if count <= 1500]
     assert len(small) >= 30
     for env_id in small:

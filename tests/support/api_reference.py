@@ -20,7 +20,7 @@ from efhorizon import library
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 GROUPS = {
     "Tables": ("build", "load", "save", "TabularMDP", "examples"),
-    "Analysis": ("analyze", "Analysis", "forecast", "what_if", "sample_complexity_bound"),
+    "Analysis": ("analyze", "Analysis", "diagnose", "forecast", "what_if", "sample_complexity_bound"),
     "Environments": ("TableEnv", "TableVectorEnv", "BridgeEnv", "register_environments"),
     "Algorithms": ("gorp", "train", "Training"),
     "Studies": ("study", "Study", "report"),

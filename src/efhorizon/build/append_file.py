@@ -73,7 +73,10 @@ class AppendFile:
     def flush(self) -> None:
         """Write everything, so that it can be committed."""
         self._write()
-        os.fsync(self._file.fileno())
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise self._unwritable(error) from None
         if os.fstat(self._file.fileno()).st_nlink == 0:
             raise StoreError(f"{self.path}: deleted while the search was running; run the same command to begin again")
 
@@ -104,8 +107,11 @@ class AppendFile:
             while written < len(data):
                 written += os.pwrite(self._file.fileno(), data[written:], self._written + written)
         except OSError as error:
-            raise StoreError(f"{self.path}: cannot be written ({error.strerror}); what was committed is kept") from None
+            raise self._unwritable(error) from None
         self._pending, self._pending_size, self._written = [], 0, self.size
+
+    def _unwritable(self, error: OSError) -> StoreError:
+        return StoreError(f"{self.path}: cannot be written ({error.strerror}); what was committed is kept")
 
 
 def _fill(descriptor: int, buffer: memoryview, start: int) -> int:

@@ -80,10 +80,13 @@ class Expansion:
 class Expander:
     """Expands batches of states in one process."""
 
-    def __init__(self, simulator: Simulator, state_codec: Codec, screen_codec: Codec) -> None:
+    def __init__(
+        self, simulator: Simulator, state_codec: Codec, screen_codec: Codec, *, memory: int = _MEMORY_OF_SENT
+    ) -> None:
+        """`memory`: bytes of states and of screens that are remembered as sent; 0 sends them whole with each batch."""
         self._simulator = simulator
-        self._states = _Collector(state_codec)
-        self._screens = _Collector(screen_codec)
+        self._states = _Collector(state_codec, memory)
+        self._screens = _Collector(screen_codec, memory)
         self._state_codec = state_codec
 
     def start(self) -> Expansion:
@@ -137,8 +140,8 @@ class Expander:
 class _Collector:
     """The distinct byte strings of a batch, and those sent lately."""
 
-    def __init__(self, codec: Codec) -> None:
-        self._codec = codec
+    def __init__(self, codec: Codec, memory: int) -> None:
+        self._codec, self._memory = codec, memory
         self._batch: dict[bytes, tuple[int, bytes]] = {}  # key -> (number, bytes)
         self._lengths: list[int] = []
         self._packed: list[bytes] = []
@@ -172,7 +175,7 @@ class _Collector:
             if key not in self._sent:
                 self._sent[key] = data
                 self._sent_size += len(data) + _ENTRY_OVERHEAD
-        if self._sent_size > _MEMORY_OF_SENT:
+        if self._sent_size > self._memory:
             self._sent, self._sent_size = {}, 0
         self._batch, self._lengths, self._packed = {}, [], []
         return found

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import psutil
 
-from efhorizon.build.engine import Engine, engine
 from efhorizon.build.expand import Codec, Expander, Expansion
 from efhorizon.build.search import Search
 from efhorizon.build.search_records import CONFIG, Config, damaged
+from efhorizon.engines.engine import Engine
+from efhorizon.engines.local import engine
 from efhorizon.suites.simulator import Simulator
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py

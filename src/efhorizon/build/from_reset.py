@@ -25,10 +25,10 @@ from efhorizon.build.difference import (
     restored_state_difference,
     reward_difference,
 )
-from efhorizon.build.engine import Engine
 from efhorizon.build.player import Episode, Played, Player
 from efhorizon.build.raw_states import ENDED, RawStates
 from efhorizon.build.table_screens import TableScreens
+from efhorizon.engines.engine import Engine
 
 _WALKS_A_TASK = 8
 _LONGEST_WALK = 1000

@@ -6,6 +6,8 @@ it. A key is a hash, so equal keys only say that two byte strings are probably e
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +37,20 @@ class KeyIndex:
         numbers = np.empty(len(keys), np.int32)
         self._size = _insert(keys, self._keys, self._slots, self._size, numbers)
         return numbers
+
+    def find(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """The number of each key [n, 2], or -1; nothing is added."""
+        numbers = np.empty(len(keys), np.int32)
+        _find(keys, self._keys, self._slots, numbers)
+        return numbers
+
+    def keys(self, numbers: NDArray[Any]) -> NDArray[np.uint64]:
+        """The keys [n, 2] that have these numbers."""
+        keys: NDArray[np.uint64] = self._keys[numbers]
+        return keys
+
+    def nbytes(self) -> int:
+        return self._keys.nbytes + self._slots.nbytes
 
     def _reserve(self, size: int) -> None:
         if size > len(self._keys):
@@ -68,6 +84,18 @@ def _insert(keys: Words, stored: Words, slots: Integers, size: int, numbers: Int
                 break
             slot = (slot + 1) & mask
     return size
+
+
+@compiled
+def _find(keys: Words, stored: Words, slots: Integers, numbers: Integers) -> None:
+    mask = len(slots) - 1
+    for i in range(len(keys)):
+        slot = np.int64(keys[i, 0]) & mask
+        number = slots[slot]
+        while number != _EMPTY and (stored[number, 0] != keys[i, 0] or stored[number, 1] != keys[i, 1]):
+            slot = (slot + 1) & mask
+            number = slots[slot]
+        numbers[i] = number
 
 
 @compiled

@@ -14,15 +14,21 @@ import numpy as np
 
 from efhorizon._version import __version__
 from efhorizon.build import consolidate, explore
+from efhorizon.build.batched_choice import BATCHED, batched_simulator
+from efhorizon.build.batched_search import BatchedSearch, explore_batched
 from efhorizon.build.consolidate import Rule
+from efhorizon.build.divided import collect
+from efhorizon.build.divided_search import explore_divided
 from efhorizon.build.drawn_states import with_pictures
 from efhorizon.build.explore import Budget, Outcome, Progress, opened_search
+from efhorizon.build.large_table import large_table
 from efhorizon.build.reuse import changed_environment, stored_difference
 from efhorizon.build.search import Search
 from efhorizon.build.search_folder import SearchFolder
 from efhorizon.build.table import table, unfinished_table
 from efhorizon.build.target import Target, catalogue_target
 from efhorizon.build.verify import NumPairs, verify
+from efhorizon.engines.choice import EngineChoice
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.behaviour import version_name
 from efhorizon.io.provenance import changes, provenance_digest, simulator_provenance
@@ -36,6 +42,7 @@ from efhorizon.suites.specification import SimulatorSpec
 # What to write if a budget stops the search: nothing, the table of the longest horizon that is complete, or all that
 # is known, with the unexplored states marked.
 IfStopped = Literal["nothing", "shorter", "unfinished"]
+AnySearch = Search | BatchedSearch
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,8 @@ class Options:
 
     out: Path = Path("tables")
     num_workers: int = 1
+    engine: EngineChoice = field(default_factory=EngineChoice)
+    batched: bool | None = None  # search with the suite's batched simulator; None: where there are a million states
     rule: Rule = "paper"
     ignore_screens: bool = False
     budget: Budget = field(default_factory=Budget)
@@ -103,18 +112,22 @@ def build(
         _removed(folder)
     if not folder.exists():
         _require_space(options.out)
-    search = opened_search(folder, simulator, provenance)
+    search: AnySearch
+    many = batched_simulator(target, spec, options.batched, folder, on_ray=options.engine.is_ray)
+    if many is None:
+        search = opened_search(folder, simulator, provenance)
+    else:
+        batched_folder = folder.with_name(f"{folder.name}{BATCHED}")
+        if options.rebuild:
+            _removed(batched_folder)
+        search = BatchedSearch(batched_folder, many, provenance)
     try:
-        _check_stored(search, target, simulator)
+        if isinstance(search, BatchedSearch):
+            outcome = explore_batched(search, target.horizon, budget=options.budget, on_progress=on_progress)
+        else:
+            _check_stored(search, target, simulator)
+            outcome = _searched(search, target, spec, options, on_progress, on_message)
         simulator.close()
-        outcome = explore.explore(
-            search,
-            target.horizon,
-            spec,
-            num_workers=options.num_workers,
-            budget=options.budget,
-            on_progress=on_progress,
-        )
         complete = None if search.is_closed else search.complete_horizon
         if outcome.stopped_by is not None:
             kept = _kept(target, search.complete_horizon, options.if_stopped)
@@ -133,6 +146,50 @@ def build(
         search.close()
     seconds = time.monotonic() - started
     return BuildResult(target.id, mdp, path, outcome, target.horizon, complete, seconds, verify_seconds, tuple(notices))
+
+
+def _searched(
+    search: Search,
+    target: Target,
+    spec: SimulatorSpec,
+    options: Options,
+    on_progress: Callable[[Progress], None],
+    on_message: Callable[[str], None],
+) -> Outcome:
+    """Search with the engine that was chosen; what another engine has found is used."""
+
+    def say(line: str) -> None:
+        on_message(f"{target.id}: {line}")
+
+    if not options.engine.is_ray:
+        collect(search, say)
+        return explore.explore(
+            search,
+            target.horizon,
+            spec,
+            num_workers=options.num_workers,
+            budget=options.budget,
+            on_progress=on_progress,
+        )
+    if spec.in_process:
+        raise EfhorizonError(f"{target.id}: only this process can make this environment, so it cannot be built on Ray")
+    from efhorizon.engines.ray_actors import RayActors
+
+    actors = RayActors(options.engine)
+    try:
+        return explore_divided(
+            search,
+            target.horizon,
+            spec,
+            actors,
+            num_workers=actors.num_workers,
+            num_owners=options.engine.owners,
+            budget=options.budget,
+            on_progress=on_progress,
+            on_message=say,
+        )
+    finally:
+        actors.close()
 
 
 def _tell_changes(path: Path, provenance: dict[str, Any], notice: Callable[[str], None]) -> None:
@@ -183,7 +240,7 @@ def _probed(target: Target, notice: Callable[[str], None]) -> SimulatorSpec:
 
 
 def _stored_table(
-    search: Search,
+    search: AnySearch,
     target: Target,
     spec: SimulatorSpec,
     options: Options,
@@ -217,8 +274,19 @@ def _stored_table(
         "provenance": search.config.provenance,
         "inputs": inputs,
     }
-    if is_finished:
-        rule, ignore_screens = options.rule, options.ignore_screens
+    rule, ignore_screens = options.rule, options.ignore_screens
+    if isinstance(search, BatchedSearch):
+        if not is_finished:
+            raise EfhorizonError(f"{target.id}: --keep-unfinished goes with --no-batched; or use --keep-partial")
+        mdp = large_table(
+            search,
+            target.horizon,
+            rule=rule,
+            ignore_screens=ignore_screens,
+            max_memory=options.budget.max_memory,
+            metadata=metadata,
+        )
+    elif is_finished:
         mdp = table(search, target.horizon, rule=rule, ignore_screens=ignore_screens, metadata=metadata)
     else:
         mdp = unfinished_table(search, target.horizon, metadata=metadata)

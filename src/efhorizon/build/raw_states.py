@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.build.engine import Engine
 from efhorizon.build.keys import KeyIndex
 from efhorizon.build.player import Digests, Expanded, Met, Player
 from efhorizon.build.table_screens import TableScreens
+from efhorizon.engines.engine import Engine
 
 ENDED, UNKNOWN = -1, -2  # successors: the episode ended; nobody has asked yet
 _STATES_A_TASK = 32

@@ -150,6 +150,17 @@ class Search:
             packed.append(data[first - base : end - base])
         return packed
 
+    def packed_state(self, number: int) -> tuple[bytes, bytes]:
+        """The identity of a state and its snapshot, packed; the second is empty where both are the same."""
+        ends = self._index("state_index", number - 1, number + 1)
+        start, (middle, end) = int(ends[0, 1]), ends[1].tolist()
+        data = self._files["states"].read(start, end)
+        return data[: middle - start], data[middle - start :]
+
+    def screens_of(self, start: int, stop: int) -> NDArray[np.int32]:
+        """The screens of a range of states."""
+        return np.frombuffer(self._files["state_screens"].read(4 * start, 4 * stop), np.int32)
+
     def state(self, number: int) -> bytes:
         return self.state_codec.unpack(self.packed_states(number, number + 1)[0])
 
@@ -182,6 +193,17 @@ class Search:
         files = {name: (file.size, file.checksum) for name, file in self._files.items()}
         commit = Commit(self.layer_starts, self.num_expanded, self.seconds, files)
         self._folder.replace(COMMIT, encoded_record(commit))
+
+    def state_keys(self, numbers: NDArray[Any]) -> NDArray[np.uint64]:
+        """The keys [n, 2] of states."""
+        return self._state_keys.keys(numbers)
+
+    def screen_keys(self, numbers: NDArray[Any]) -> NDArray[np.uint64]:
+        return self._screen_keys.keys(numbers)
+
+    def known_screens(self, keys: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """The numbers of screens by their keys [n, 2]; -1 for those that were never seen."""
+        return self._screen_keys.find(keys)
 
     def transitions(self, count: int) -> NDArray[np.int32]:
         """Transitions [count, A] of the first states."""

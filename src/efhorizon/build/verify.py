@@ -24,13 +24,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.build.difference import Difference
-from efhorizon.build.engine import Engine, engine
 from efhorizon.build.episodes import episode_difference, episodes_through_pairs, mixed_episodes, scope_of
 from efhorizon.build.every_pair import compare_every_pair
 from efhorizon.build.from_reset import walk_from_reset
 from efhorizon.build.player import Episode, Played, Player
 from efhorizon.build.raw_states import RawStates, TooManyStatesError
 from efhorizon.build.table_screens import TableScreens
+from efhorizon.engines.engine import Engine
+from efhorizon.engines.local import engine
 from efhorizon.mdp import TabularMDP
 from efhorizon.suites.simulator import Simulator
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from efhorizon import catalog
 from efhorizon.agents.deep.protocol import PAPER_STEPS
 from efhorizon.commands import _types
+from efhorizon.commands._exit import UsageError
 from efhorizon.study import sweep
+
+if TYPE_CHECKING:
+    from efhorizon.engines.choice import EngineChoice
 
 TABLES = Path("tables")  # where `build` puts tables, and where the other commands look for them by name
 RESULTS = Path("results")  # where `analyze` and `train` put what `evaluate` and `report` read
@@ -109,6 +113,38 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_engine(parser: argparse.ArgumentParser, *, has_owners: bool = False) -> None:
+    """Where work runs; read by `engine_choice`."""
+    parser.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="work in processes of this machine, or on a Ray cluster; the results are the same (default: local)",
+    )
+    parser.add_argument(
+        "--address",
+        metavar="A",
+        help="of a Ray cluster, such as 10.0.0.1:6379 or auto (default: $RAY_ADDRESS, or else one is started here)",
+    )
+    if has_owners:
+        parser.add_argument(
+            "--owners",
+            type=_types.count(most=_MAX_WORKERS),
+            metavar="N",
+            help="Ray actors that hold the states of the search (default: one per node)",
+        )
+
+
+def engine_choice(options: argparse.Namespace) -> EngineChoice:
+    from efhorizon.engines.choice import EngineChoice
+
+    owners = getattr(options, "owners", None)
+    if options.engine == "local" and (options.address is not None or owners is not None):
+        raise UsageError("--address and --owners go with --engine ray")
+    workers = options.workers if options.engine == "ray" else None
+    return EngineChoice(options.engine, options.address, owners, workers)
+
+
 def add_pairs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--pairs",
@@ -136,6 +172,15 @@ def add_results_folder(parser: argparse.ArgumentParser, of: str) -> None:
         default=RESULTS,
         metavar="DIR",
         help=f"folder for {of}, which evaluate and report read (default: {RESULTS})",
+    )
+
+
+def add_published(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--published",
+        type=Path,
+        metavar="DIR",
+        help="show what the paper's authors published beside it: their folder, or what `dataset import` has written",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import keyword
 import pkgutil
 from collections.abc import Sequence
 from importlib import import_module
@@ -24,15 +25,16 @@ class Command(Protocol):
 
 
 def verbs(package: str, order: Sequence[str] = ()) -> list[str]:
-    """The commands of a folder, in that order; those that are not named follow. `what_if.py` is the verb what-if."""
+    """The commands of a folder, in that order; others follow. `what_if.py` is the verb what-if, `import_.py` import."""
     folder = import_module(package).__path__
     modules = [module.name for module in pkgutil.iter_modules(folder) if not module.name.startswith("_")]
-    found = [name.replace("_", "-") for name in modules]
+    found = [name.removesuffix("_").replace("_", "-") for name in modules]
     return sorted(found, key=lambda verb: (order.index(verb) if verb in order else len(order), verb))
 
 
 def command(package: str, verb: str) -> Command:
-    return cast(Command, import_module(f"{package}.{verb.replace('-', '_')}"))
+    name = f"{verb}_" if keyword.iskeyword(verb) else verb.replace("-", "_")
+    return cast(Command, import_module(f"{package}.{name}"))
 
 
 def listed(package: str, order: Sequence[str] = ()) -> str:

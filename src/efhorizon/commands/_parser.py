@@ -13,8 +13,8 @@ from efhorizon.commands._groups import Command
 # The order of `efhorizon --help`: from an environment to a report. Commands that are not named follow.
 _ORDER = (
     *("list", "build", "verify", "show", "export"),
-    *("analyze", "what-if", "gorp", "train", "policy"),
-    *("study", "evaluate", "report", "serve", "demo"),
+    *("analyze", "what-if", "diagnose", "gorp", "train", "policy"),
+    *("study", "evaluate", "report", "serve", "dataset", "demo"),
     "completion",
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from efhorizon.commands import _analysis, _arguments, _environments, _exit, _types
+from efhorizon.commands import _analysis, _arguments, _environments, _exit, _stochastic, _types
 from efhorizon.commands._exit import UsageError
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ same command goes on from there, and further with --max-minutes.
 """
 EXAMPLE = """\
 efhorizon analyze freeway_10_fs30 --max-k 2
-  efhorizon analyze Taxi-v4-T200 --max-minutes 10"""
+  efhorizon analyze Taxi-v4-T200 --max-minutes 10
+  efhorizon analyze freeway_10_fs30 --sticky 0.25"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,6 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time for the exact figures of a table: 90 (minutes), 1h30m or 45s; all of it is used if they need it "
         f"(default: {_analysis.DEFAULT_SECONDS:g}s)",
     )
+    parser.add_argument(
+        "--sticky",
+        type=_types.fraction,
+        metavar="Q",
+        help="analyze the table with sticky actions: from the second step on, the previous action is repeated "
+        "with this chance, such as 0.25",
+    )
     parser.add_argument("--fresh", action="store_true", help="compute everything again, whatever earlier calls found")
     _environments.add_image(parser, "the state where GORP goes wrong most")
     _arguments.add_results_folder(parser, "the analysis")
@@ -82,13 +90,19 @@ def run(options: argparse.Namespace) -> int:
 
     if options.image is not None and len(options.table) > 1:
         raise UsageError("--image goes with one table")
+    paths = [table_path(given, options.tables) for given in options.table]
+    chances = [(path, _stochastic.table_of(path, options)) for path in paths]
+    with_chance = [(path, mdp) for path, mdp in chances if mdp is not None]
+    if with_chance:
+        if len(with_chance) < len(paths):
+            raise UsageError("tables with chance and deterministic ones have different figures; give them separately")
+        return _stochastic.analyzed(with_chance, options)
     policy = None if options.exploration_policy is None else load_policy(options.exploration_policy)
     results, saved = [], _pictures.SavedPicture()
     seen: list[SeenState] = []
     scenes: list[list[SeenState]] = []
     notes: list[str] = []
-    for given in options.table:
-        path = table_path(given, options.tables)
+    for path in paths:
         mdp = opened_table(path, horizon=options.horizon)
         drawing = _environments.drawing_environment(options, mdp)
         with _analysis.course(path, options) as course:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from efhorizon.commands import _arguments, _environments, _exit, _types
+from efhorizon.commands import _arguments, _environments, _exit, _stochastic, _types
 from efhorizon.commands._exit import UsageError
 
 if TYPE_CHECKING:
@@ -20,11 +20,17 @@ Explores every state of a deterministic environment, merges states that behave
 alike, compares the result with a fresh environment, and writes the table to
 DIR/NAME. A search that was stopped continues when the same command is run
 again.
+An environment with chance becomes a table if its probabilities are known:
+Gymnasium's toy text (FrozenLake, Taxi, CliffWalking), which publishes them, and
+OpenSpiel's games for one player, as in openspiel:catch.
 """
 EXAMPLE = """\
 efhorizon build pong_20_fs30 --max-minutes 30
   efhorizon build FrozenLake-v1 --env-arg is_slippery=False
-  efhorizon build my_env.py:MyEnv --horizon 50 --seed 0,1,2"""
+  efhorizon build my_env.py:MyEnv --horizon 50 --seed 0,1,2
+  efhorizon build FrozenLake-v1
+  efhorizon build openspiel:catch
+  efhorizon build pong_50_fs30 --engine ray --address auto --out /shared/tables"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,6 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="build an environment with chance, with the random numbers of one seed: they are then part of its states",
     )
+    parser.add_argument(
+        "--random-start",
+        action="store_true",
+        help="one table whose episodes begin in the start of one of the seeds, each equally likely",
+    )
     _arguments.add_horizon(parser, "that of the name or id")
     parser.add_argument(
         "--out",
@@ -59,6 +70,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the folder of tables (default: {_arguments.TABLES})",
     )
     _arguments.add_workers(parser)
+    _arguments.add_engine(parser, has_owners=True)
+    parser.add_argument(
+        "--batched",
+        action=argparse.BooleanOptionalAction,
+        help="search with a simulator that steps many states at once, where there is one; the table is the same "
+        "(default: where there are known to be a million states)",
+    )
     parser.add_argument(
         "--ignore-screens", action="store_true", help="merge states that look different but behave alike"
     )
@@ -118,6 +136,8 @@ def run(options: argparse.Namespace) -> int:
     build_options = Options(
         out=options.out,
         num_workers=options.workers or num_cores(),
+        engine=_arguments.engine_choice(options),
+        batched=options.batched,
         rule=options.merge,
         ignore_screens=options.ignore_screens,
         budget=Budget(options.max_states, options.max_minutes, options.max_memory),
@@ -126,6 +146,8 @@ def run(options: argparse.Namespace) -> int:
         verify_pairs=options.pairs,
         rebuild=options.rebuild,
     )
+    if (with_chance := _stochastic.built(options)) is not None:
+        return with_chance
     results = []
     for target in _targets(options):
         results.append(_built(target, build_options))

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="bootstrap resamples (default: 2000)",
     )
     _arguments.add_seed(parser, "the bootstrap")
+    _arguments.add_published(parser)
     _arguments.add_json(parser)
 
 
@@ -51,9 +52,12 @@ def kept(options: argparse.Namespace) -> str:
 def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _terminal
     from efhorizon.errors import EfhorizonError
+    from efhorizon.evaluation.beside import beside
     from efhorizon.evaluation.live_curves import as_json, live_figures
+    from efhorizon.evaluation.original import original
     from efhorizon.evaluation.source import study_data, write_export
     from efhorizon.evaluation.tables import plain, tables_by_rule
+    from efhorizon.render.terminal.beside import published_beside
     from efhorizon.render.terminal.evaluation import evaluation
     from efhorizon.render.terminal.live import live_evaluation
 
@@ -64,17 +68,21 @@ def run(options: argparse.Namespace) -> int:
     if not data.summaries:
         nothing = f"{options.path}: nothing to evaluate, no complete analysis (efhorizon study makes them)"
         raise EfhorizonError("; ".join((nothing, *data.notes)))
+    compared = None if options.published is None else beside(original(options.published), data)
     tables, by_papers_rule = tables_by_rule(data, num_resamples=options.resamples, seed=options.seed)
     exported = write_export(options.export, data) if options.export else []
     published = _published(options.publish, data, tables, by_papers_rule) if options.publish else []
     if options.json:
         files = {"exported": [str(path) for path in exported], "published": [str(path) for path in published]}
         both = {**plain(tables), "by_papers_rule": plain(by_papers_rule)}
-        live = {"live": as_json(figures)} if figures else {}
-        _terminal.print_json({"path": str(options.path), **files, **both, **live})
+        both |= {"live": as_json(figures)} if figures else {}
+        both |= {} if compared is None else {"beside_published": plain(compared)}
+        _terminal.print_json({"path": str(options.path), **files, **both})
     else:
         _terminal.show(evaluation(tables, by_papers_rule))
         _terminal.show(live_evaluation(figures))
+        if compared is not None:
+            _terminal.show(published_beside(compared))
     for path in (*exported, *published):
         _terminal.say(f"wrote {path}", style="dim")
     return _exit.DONE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from efhorizon.commands import _arguments, _exit
+from efhorizon.commands import _arguments, _exit, _stochastic, _types
 
 HELP = "write a table as a BRIDGE npz, the published layout"
 DESCRIPTION = """\
@@ -18,6 +18,9 @@ EXAMPLE = "efhorizon export freeway_10_fs30 freeway.npz"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_table(parser)
     parser.add_argument("file", type=_npz_file, metavar="FILE.npz", help="the file to write")
+    parser.add_argument(
+        "--sticky", type=_types.fraction, metavar="Q", help="write the table with sticky actions instead (with chance)"
+    )
     parser.add_argument("--no-states", action="store_true", help="leave out the raw simulator states")
     parser.add_argument("--no-screens", action="store_true", help="leave out the screens")
     _arguments.add_json(parser)
@@ -26,10 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from efhorizon.build.published import published_table
     from efhorizon.commands import _terminal
-    from efhorizon.io.tables import load_table, save
+    from efhorizon.io.tables import opened_table, save, table_path
     from efhorizon.render.terminal.building import exported_table
 
-    mdp = load_table(options.table, options.tables)
+    path = table_path(options.table, options.tables)
+    if (with_chance := _stochastic.table_of(path, options)) is not None:
+        return _stochastic.exported(with_chance, options.file, options)
+    mdp = opened_table(path)
     with _terminal.waiting(f"writing {options.file}"):
         published = published_table(
             mdp,

@@ -22,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("report"), metavar="DIR", help="folder for the site (default: report)"
     )
+    _arguments.add_published(parser)
     _arguments.add_open(parser)
     _arguments.add_json(parser)
 
@@ -30,11 +31,13 @@ def run(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from efhorizon.commands import _terminal
+    from efhorizon.evaluation.original import original
     from efhorizon.render.html import write_report
     from efhorizon.render.terminal.report import written_report
 
     with _terminal.waiting(f"writing a report on {options.path}"):
-        report = write_report(options.path, options.out)
+        published = None if options.published is None else original(options.published)
+        report = write_report(options.path, options.out, published=published)
     for note in report.notes[:_NOTES_SHOWN]:
         _terminal.say(f"note: {note}", style="yellow")
     if len(report.notes) > _NOTES_SHOWN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from efhorizon.commands import _arguments, _environments, _exit
+from efhorizon.commands import _arguments, _environments, _exit, _stochastic
 
 HELP = "describe a table: its size, rewards, returns and layers"
 DESCRIPTION = """\
@@ -27,6 +27,8 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.render.terminal.description import described, description
 
     path = table_path(options.table, options.tables)
+    if (with_chance := _stochastic.table_of(path, options)) is not None:
+        return _stochastic.shown(path, with_chance, options)
     mdp = load(path)
     saved = _pictures.saved(mdp, 0, options.image, _environments.drawing_environment(options, mdp))
     content = description(mdp, path, saved.image)

@@ -63,6 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _arguments.add_max_k(parser)
     _arguments.add_workers(parser)
+    _arguments.add_engine(parser)
     parser.add_argument(
         "--rows",
         type=Path,
@@ -116,6 +117,7 @@ def _plan(options: argparse.Namespace) -> Plan:
         max_k=options.max_k,
         budget=Budget(options.max_states, options.max_minutes),
         num_workers=options.workers or num_cores(),
+        engine=_arguments.engine_choice(options),
         policies=options.policies,
         horizon=options.horizon,
         tries_changes=options.what_if,

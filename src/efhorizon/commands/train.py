@@ -6,7 +6,7 @@ import argparse
 from contextlib import ExitStack
 from pathlib import Path
 
-from efhorizon.commands import _arguments, _environments, _exit, _types
+from efhorizon.commands import _arguments, _environments, _exit, _stochastic, _types
 from efhorizon.commands._exit import UsageError
 from efhorizon.study import sweep
 
@@ -55,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F.npz",
         help="PPO, DQN: parameters to start from, named as in Stable-Baselines3's state dictionary",
     )
+    parser.add_argument(
+        "--sticky",
+        type=_types.fraction,
+        metavar="Q",
+        help="PPO, DQN: train with sticky actions, such as 0.25; greedy policies are evaluated exactly, and a run is "
+        "solved within 1%% of the optimal return. Prints the result and keeps no rows",
+    )
     add_live(parser)
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write learning curves for TensorBoard")
     _arguments.add_json(parser)
@@ -97,6 +104,8 @@ def kept(options: argparse.Namespace) -> str:
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.sticky is not None:
+        return _stochastic.trained(options)
     if options.live:
         from efhorizon.commands import _live
 

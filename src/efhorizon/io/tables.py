@@ -71,10 +71,19 @@ def _own_horizon(path: Path) -> int | None:
 
 def table_path(given: str | Path, tables: Path) -> Path:
     """Where that table is: a store, or an npz whose ending may be left out."""
-    for place in (tables / given, tables / f"{given}{NPZ}", Path(given)):
+    for place in _places(given, tables):
         if place.exists():
             return place
     raise StoreError(f"{given}: no such table, and none of that name in {tables}/{_hint(str(given), tables)}")
+
+
+def is_there(given: str | Path, tables: Path) -> bool:
+    """Whether there is something with this name or path."""
+    return any(place.exists() for place in _places(given, tables))
+
+
+def _places(given: str | Path, tables: Path) -> tuple[Path, ...]:
+    return tables / given, tables / f"{given}{NPZ}", Path(given)
 
 
 def table_names(tables: Path) -> list[str]:

@@ -14,8 +14,10 @@ from efhorizon.build.pipeline import Options
 from efhorizon.build.pipeline import build as built
 from efhorizon.build.target import Target, catalogue_target, gymnasium_target
 from efhorizon.build.verify import NumPairs
+from efhorizon.dataset import finding
 from efhorizon.errors import EfhorizonError
-from efhorizon.io.tables import load_table
+from efhorizon.io.names import is_safe_name
+from efhorizon.io.tables import is_there, load_table, opened_table
 from efhorizon.library.progress import ProgressLine
 from efhorizon.mdp import TabularMDP
 
@@ -74,12 +76,30 @@ def build(
     return result.mdp
 
 
-def load(given: str | Path, *, tables: str | Path = "tables", horizon: int | None = None) -> TabularMDP:
+def load(
+    given: str | Path,
+    *,
+    tables: str | Path = "tables",
+    horizon: int | None = None,
+    remote: str | Path | None = None,
+    progress: bool = False,
+) -> TabularMDP:
     """A table by its name in the folder `tables`, or by its path: a native store or a BRIDGE `.npz`.
+
+    A name that is not there is looked up in the cache of downloads, and then in the data set at `remote` or else
+    EFHORIZON_REMOTE: a folder, an http(s) address, or hf://OWNER/NAME. What is downloaded must have the checksum that
+    the data set says, and stays in the cache. Screens are read when they are asked for.
 
     `horizon` overrides what the file says. Published files do not say their horizon: it is then taken from the folder's
     name where that is in the catalogue, or from the longest episode where the table has no cycle.
     """
+    if is_safe_name(str(given)) and not is_there(given, Path(tables)):
+        with ProgressLine(progress) as line:
+            found = finding.table(
+                str(given), remote, lambda name, done, total: line(f"{name}: {done:,} of {total:,} bytes")
+            )
+        if found is not None:
+            return opened_table(found, horizon=horizon)
     return load_table(given, Path(tables), horizon=horizon)
 
 

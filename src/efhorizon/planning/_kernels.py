@@ -26,13 +26,9 @@ from efhorizon.compiled import (
     compiled_with,
     prange,
 )
-from efhorizon.planning.rewards import PRIME
+from efhorizon.planning.modular import plus, times
 
-_PRIME: Any = np.uint64(PRIME)
 _ONE: Any = np.uint64(1)
-_LOW_31: Any = np.uint64(2**31 - 1)
-_LOW_30: Any = np.uint64(2**30 - 1)
-_S30, _S31, _S61 = np.uint64(30), np.uint64(31), np.uint64(61)
 _A_BLOCK = 1 << 10  # pairs or states that one thread takes at a time
 _UNDERFLOW = 1e-290  # below, float64 keeps no relative precision over many steps
 
@@ -91,31 +87,13 @@ class Table(NamedTuple):
 
 
 @compiled
-def _plus(x: Any, y: Any) -> Any:
-    total = x + y
-    return total - _PRIME if total >= _PRIME else total
-
-
-@compiled
-def _times(x: Any, y: Any) -> Any:
-    """Product modulo 2^61 - 1 in 64-bit words: x and y are cut at 31 bits, and 2^61 counts as 1."""
-    if x == _ONE:
-        return y
-    x_high, x_low, y_high, y_low = x >> _S31, x & _LOW_31, y >> _S31, y & _LOW_31
-    middle = x_high * y_low + x_low * y_high
-    total = (x_high * y_high << _ONE) + (middle >> _S30) + ((middle & _LOW_30) << _S31) + x_low * y_low
-    total = (total & _PRIME) + (total >> _S61)
-    return total - _PRIME if total >= _PRIME else total
-
-
-@compiled
 def _number(successor: int, unit: Any, gamma: Any, values: Numbers) -> Any:
     return unit + gamma * values[successor] if successor >= 0 else unit
 
 
 @compiled
 def _residue(successor: int, unit: Any, gamma: Any, residues: Words) -> Any:
-    return _plus(unit, _times(gamma, residues[successor])) if successor >= 0 else unit
+    return plus(unit, times(gamma, residues[successor])) if successor >= 0 else unit
 
 
 @compiled
@@ -257,12 +235,12 @@ def average(start: int, stop: int, steps: Steps, values: Parts, policy: Floats, 
             number = _number(successor, units[code], gamma, numbers)
             total += weight * number
             if len(residues):
-                residue = _plus(residue, _residue(successor, unit_residues[code], gamma_residue, residues))
+                residue = plus(residue, _residue(successor, unit_residues[code], gamma_residue, residues))
             if len(magnitudes):
                 magnitude += weight * _magnitude(successor, units[code], gamma, magnitudes, number)
         numbers[pair] = total if len(policy) else total / num_actions
         if len(residues):
-            residues[pair] = _times(share_residue, residue)
+            residues[pair] = times(share_residue, residue)
         if len(magnitudes):
             magnitudes[pair] = magnitude if len(policy) else magnitude / num_actions
 

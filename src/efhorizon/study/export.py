@@ -70,6 +70,19 @@ def encoded_runs(rows: Sequence[Row]) -> bytes:
     return _encoded(RUNS, [_run_cells(row) for row in sorted(rows, key=_run_order)], _run_schema())
 
 
+def encoded_list(name: str, rows: list[_Cells], columns: Mapping[str, str]) -> bytes:
+    """The content of another Parquet file; `columns` gives the type of each: string, int64, double or bool."""
+    arrow = _arrow()
+    return _encoded(
+        name, rows, arrow.schema([(column, arrow.type_for_alias(type_)) for column, type_ in columns.items()])
+    )
+
+
+def column_type(name: str) -> str:
+    """The type of a column of summary.csv."""
+    return "string" if name in _TEXT_COLUMNS else "int64" if name in _COUNT_COLUMNS else "double"
+
+
 def read_mdps(path: Path) -> list[ExportedMdp]:
     """The MDPs of an export, with the columns of summary.csv as they were written."""
     found = []
@@ -92,10 +105,7 @@ def read_runs(path: Path) -> list[Row]:
 
 def _mdp_schema(columns: Sequence[str]) -> Any:
     arrow = _arrow()
-    types = {
-        name: arrow.string() if name in _TEXT_COLUMNS else arrow.int64() if name in _COUNT_COLUMNS else arrow.float64()
-        for name in columns
-    }
+    types = {name: arrow.type_for_alias(column_type(name)) for name in columns}
     return arrow.schema([*types.items(), (_ANALYSIS, arrow.string())])
 
 

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from efhorizon import catalog
 from efhorizon.build.explore import Budget
 from efhorizon.build.target import Target
+from efhorizon.engines.choice import EngineChoice
 from efhorizon.errors import EfhorizonError
 from efhorizon.io.tables import load
 from efhorizon.mdp import TabularMDP
@@ -53,6 +54,7 @@ class Plan:
     max_k: int = DEFAULT_MAX_K
     budget: Budget = field(default_factory=Budget)
     num_workers: int = 1
+    engine: EngineChoice = field(default_factory=EngineChoice)
     note: str | None = None  # what readers of the report should know
     policies: Path | None = None  # a folder of policies: MDPs that have one are studied with it too
     horizon: int | None = None  # in place of the MDPs' own

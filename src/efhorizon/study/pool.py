@@ -11,24 +11,23 @@ workers see their pipe close and end at once: rows that were written stay, the r
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
-import queue
-import signal
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numba
 
 from efhorizon.agents.deep.protocol import RunRecord
+from efhorizon.engines.actors import Actors
+from efhorizon.engines.task_pool import TaskPool
+from efhorizon.engines.worker_process import WorkerProcess, close_all, received_tasks
 from efhorizon.io.machine import usable_cores
-from efhorizon.io.processes import start
 from efhorizon.study.failures import reason_of
 from efhorizon.study.results import Results
 from efhorizon.study.run import run_task
@@ -60,11 +59,18 @@ def run_tasks(
     results: Path,
     *,
     num_workers: int,
+    actors: Actors | None = None,
     on_progress: Callable[[RunTask, TaskProgress], None] = lambda task, progress: None,
     on_result: Callable[[TaskResult], None] = lambda result: None,
 ) -> list[TaskResult]:
-    """Make the rows of all tasks, in the order given as workers become free; returns how each of them ended."""
-    pool = _Pool(results, min(num_workers, len(tasks)))
+    """Make the rows of all tasks, in the order given as workers become free; returns how each of them ended.
+
+    `actors`: of a cluster that shares the results folder; None: processes of this machine.
+    """
+    num_workers = min(num_workers, len(tasks))
+    pool: TaskWorkers = (
+        _LocalWorkers(results, num_workers) if actors is None else ClusterWorkers(actors, results, num_workers)
+    )
     waiting, ended = deque(tasks), list[TaskResult]()
     try:
         while waiting or pool.is_busy:
@@ -92,14 +98,31 @@ class _LeftToOthers:
 
 @dataclass
 class _PoolWorker:
-    process: Any
-    connection: Connection
+    worker: WorkerProcess
     cores: list[int]
     task: RunTask | None = None
     began: float = 0.0
 
 
-class _Pool:
+class TaskWorkers(Protocol):
+    """Workers somewhere, each with one task at a time."""
+
+    @property
+    def is_busy(self) -> bool: ...
+
+    @property
+    def has_room(self) -> bool: ...
+
+    def submit(self, task: RunTask) -> None: ...
+
+    def messages(self) -> list[tuple[RunTask, TaskProgress | TaskResult | _LeftToOthers]]:
+        """What workers have to say."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class _LocalWorkers:
     """Worker processes; one that died is replaced when there is something to do."""
 
     def __init__(self, results: Path, num_workers: int) -> None:
@@ -110,70 +133,102 @@ class _Pool:
 
     @property
     def is_busy(self) -> bool:
-        return any(worker.task is not None for worker in self._workers)
+        return any(each.task is not None for each in self._workers)
 
     @property
     def has_room(self) -> bool:
-        return any(worker.task is None for worker in self._workers)
+        return any(each.task is None for each in self._workers)
 
     def submit(self, task: RunTask) -> None:
-        place = next(place for place, worker in enumerate(self._workers) if worker.task is None)
-        if not self._workers[place].process.is_alive():
+        place = next(place for place, each in enumerate(self._workers) if each.task is None)
+        if not self._workers[place].worker.process.is_alive():
             self._workers[place] = self._started(self._workers[place].cores)
-        worker = self._workers[place]
-        worker.task, worker.began = task, time.monotonic()
+        chosen = self._workers[place]
+        chosen.task, chosen.began = task, time.monotonic()
         with contextlib.suppress(OSError):  # it has just died: `messages` will find out
-            worker.connection.send(task)
+            chosen.worker.connection.send(task)
 
     def messages(self) -> list[tuple[RunTask, TaskProgress | TaskResult | _LeftToOthers]]:
         """What workers have to say; waits for at least one of them."""
-        busy: dict[Any, _PoolWorker] = {
-            worker.connection: worker for worker in self._workers if worker.task is not None
-        }
+        busy: dict[Any, _PoolWorker] = {each.worker.connection: each for each in self._workers if each.task is not None}
         found: list[tuple[RunTask, TaskProgress | TaskResult | _LeftToOthers]] = []
         for connection in wait(list(busy)):
-            worker = busy[connection]
-            assert worker.task is not None
-            task = worker.task
+            each = busy[connection]
+            assert each.task is not None
+            task = each.task
             message: Any
             try:
-                message = worker.connection.recv()
+                message = each.worker.connection.recv()
             except (EOFError, OSError):
-                worker.process.join(timeout=5)
-                message = f"its process ended with exit code {worker.process.exitcode} (killed, or out of memory?)"
+                message = f"its process {each.worker.end_text()}"
             if isinstance(message, TaskProgress):
                 found.append((task, message))
                 continue
-            worker.task = None
-            is_left = isinstance(message, _LeftToOthers)
-            found.append((task, message if is_left else TaskResult(task, message, time.monotonic() - worker.began)))
+            each.task = None
+            found.append((task, _ended(task, message, time.monotonic() - each.began)))
         return found
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.connection.close()
-            worker.process.terminate()
-        for worker in self._workers:
-            worker.process.join(timeout=5)
+        close_all(each.worker for each in self._workers)
 
     def _started(self, cores: list[int]) -> _PoolWorker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._results, cores), daemon=True)
-        start(process)
-        theirs.close()
-        return _PoolWorker(process, ours, cores)
+        return _PoolWorker(WorkerProcess.started(_serve, self._results, cores), cores)
+
+
+class ClusterWorkers:
+    """Actors of a cluster; a task whose actor is lost is given to another, which skips the rows that are there."""
+
+    def __init__(self, actors: Actors, results: Path, num_workers: int) -> None:
+        self._pool = TaskPool(actors, partial(_Runner, results), num_workers)
+        self._began: dict[int, float] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        return self._pool.is_busy
+
+    @property
+    def has_room(self) -> bool:
+        return self._pool.has_room
+
+    def submit(self, task: RunTask) -> None:
+        self._began[id(task)] = time.monotonic()
+        self._pool.submit(task, _Runner.run, task)
+
+    def messages(self) -> list[tuple[RunTask, TaskProgress | TaskResult | _LeftToOthers]]:
+        found: list[tuple[RunTask, TaskProgress | TaskResult | _LeftToOthers]] = []
+        for task, result in self._pool.finished():
+            message = str(result) if isinstance(result, Exception) else result
+            found.append((task, _ended(task, message, time.monotonic() - self._began[id(task)])))
+        return found
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Runner:
+    """Makes rows in an actor."""
+
+    def __init__(self, results: Path) -> None:
+        self._results = results
+
+    def run(self, task: RunTask) -> str | _LeftToOthers | None:
+        try:
+            return None if _run(task, self._results, lambda progress: None) else _LeftToOthers()
+        except (Exception, MemoryError) as error:
+            return reason_of(error)
+
+
+def _ended(task: RunTask, message: Any, seconds: float) -> TaskResult | _LeftToOthers:
+    return message if isinstance(message, _LeftToOthers) else TaskResult(task, message, seconds)
 
 
 def _serve(connection: Connection, results: Path, cores: list[int]) -> None:
     """Run tasks until the other end closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    tasks = received_tasks(connection)
     if cores:
         os.sched_setaffinity(0, cores)
         with contextlib.suppress(ValueError):  # NUMBA_NUM_THREADS allows fewer
             numba.set_num_threads(len(cores))  # it counted the cores when it was imported
-    tasks: queue.SimpleQueue[RunTask] = queue.SimpleQueue()
-    threading.Thread(target=_receive_tasks, args=(connection, tasks), daemon=True).start()
     while True:
         task = tasks.get()
         try:
@@ -183,14 +238,6 @@ def _serve(connection: Connection, results: Path, cores: list[int]) -> None:
             return  # the parent is gone
         except (Exception, MemoryError) as error:
             connection.send(reason_of(error))
-
-
-def _receive_tasks(connection: Connection, tasks: queue.SimpleQueue[RunTask]) -> None:
-    try:
-        while True:
-            tasks.put(connection.recv())
-    except (EOFError, OSError):
-        os._exit(0)  # the parent is gone: stop in the middle of a task too
 
 
 def _run(task: RunTask, results: Path, report: Callable[[TaskProgress], None]) -> bool:

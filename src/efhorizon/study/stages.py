@@ -10,10 +10,14 @@ listed with its reason, and the rest continues.
 
 from __future__ import annotations
 
+import dataclasses
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -23,6 +27,9 @@ from efhorizon.build.explore import Progress
 from efhorizon.build.outlook import progress_line
 from efhorizon.build.pipeline import Options, build
 from efhorizon.build.target import Target
+from efhorizon.engines.actors import Actors
+from efhorizon.engines.choice import EngineChoice
+from efhorizon.engines.task_pool import TaskPool
 from efhorizon.study.analyses import current_analysis, write_analysis
 from efhorizon.study.analysis_record import CompleteFigures
 from efhorizon.study.failures import reason_of
@@ -75,19 +82,35 @@ def study(plan: Plan, watcher: Watcher | None = None) -> StudyResult:
     """Do everything in a plan that is not done yet. May be called again at any time, even after it was killed."""
     began = time.monotonic()
     results = Results.made(plan.out)
-    run = _Study(plan, results, watcher or Watcher())
-    run.build_all()
-    run.analyze_all()
-    run.run_all()
-    run.note_down()
+    with _cluster(plan) as actors:
+        run = _Study(plan, results, watcher or Watcher(), actors)
+        run.build_all()
+        run.analyze_all()
+        run.run_all()
+        run.note_down()
     return StudyResult(tuple(run.outcomes), time.monotonic() - began, tuple(run.cases))
+
+
+@contextmanager
+def _cluster(plan: Plan) -> Iterator[Actors | None]:
+    """The actors of the cluster that a plan names, if it names one."""
+    if not plan.engine.is_ray:
+        yield None
+        return
+    from efhorizon.engines.ray_actors import RayActors
+
+    actors = RayActors(plan.engine)
+    try:
+        yield actors
+    finally:
+        actors.close()
 
 
 class _Study:
     """One call to `study`."""
 
-    def __init__(self, plan: Plan, results: Results, watcher: Watcher) -> None:
-        self._plan, self._results, self._watcher = plan, results, watcher
+    def __init__(self, plan: Plan, results: Results, watcher: Watcher, actors: Actors | None = None) -> None:
+        self._plan, self._results, self._watcher, self._actors = plan, results, watcher, actors
         self._targets, self.cases = plan.targets(), plan.cases()
         self._build_seconds: dict[str, float] = {}
         self._verify_seconds: dict[str, float] = {}
@@ -95,15 +118,31 @@ class _Study:
 
     def build_all(self) -> None:
         if not self._targets:
-            return  # all tables are there
-        stopped: set[str] = set()  # searches that a budget ended: longer horizons need not be tried
+            return None  # all tables are there
         self._begin("build", [target.id for target in self._targets])
+        if self._actors is None:
+            return self.build_these(self._targets)
+        searches: dict[str, list[Target]] = {}  # horizons of one game continue each other's search
         for target in self._targets:
+            searches.setdefault(target.search_name, []).append(target)
+        self._on_cluster("build", _Worker.build, list(searches.values()))
+        return None
+
+    def build_these(self, targets: list[Target]) -> None:
+        stopped: set[str] = set()  # searches that a budget ended: longer horizons need not be tried
+        for target in targets:
             with self._guarded("build", target.id) as note:
                 self._build(target, stopped, note)
 
     def analyze_all(self) -> None:
-        for case in self._stage("analyze"):
+        cases = self._stage("analyze")
+        if self._actors is None:
+            return self.analyze_these(cases)
+        self._on_cluster("analyze", _Worker.analyze, [[case] for case in cases], self.seconds)
+        return None
+
+    def analyze_these(self, cases: list[Case]) -> None:
+        for case in cases:
             with self._guarded("analyze", case.id) as note:
                 mdp = self._plan.loaded(case.target)
                 analysis = current_analysis(self._results, mdp, max_k=self._plan.max_k, policy=case.policy)
@@ -233,8 +272,72 @@ class _Study:
 
         by_cost = sorted(tasks, key=_cost, reverse=True)
         run_tasks(
-            by_cost, self._plan.out, num_workers=self._plan.num_workers, on_progress=on_progress, on_result=on_result
+            by_cost,
+            self._plan.out,
+            num_workers=self._num_workers,
+            actors=self._actors,
+            on_progress=on_progress,
+            on_result=on_result,
         )
+
+    @property
+    def _num_workers(self) -> int:
+        return self._plan.num_workers if self._actors is None else self._actors.num_workers
+
+    @property
+    def seconds(self) -> _Seconds:
+        """What building and verifying took in this call."""
+        return self._build_seconds, self._verify_seconds
+
+    def _on_cluster(self, stage: Stage, function: Callable[..., _Done], groups: list[Any], *more: Any) -> None:
+        """A stage, one task for each group; the outcomes come as they are done."""
+        assert self._actors is not None
+        plan = dataclasses.replace(self._plan, num_workers=1, engine=EngineChoice())
+        pool = TaskPool(self._actors, partial(_Worker, plan), max(1, min(self._num_workers, len(groups))))
+        waiting = deque(groups)
+        try:
+            while waiting or pool.is_busy:
+                while waiting and pool.has_room:
+                    group = waiting.popleft()
+                    self._watcher.begin(stage, group[0].id)
+                    pool.submit(group, function, group, *more)
+                for group, result in pool.finished():
+                    if isinstance(result, Exception):
+                        outcomes = [StageOutcome(each.id, stage, "failed", str(result), 0.0) for each in group]
+                    else:
+                        outcomes = result[0]
+                        self._build_seconds.update(result[1][0])
+                        self._verify_seconds.update(result[1][1])
+                    for outcome in outcomes:
+                        self._add(outcome)
+        finally:
+            pool.close()
+
+
+_Seconds = tuple[dict[str, float], dict[str, float]]
+_Done = tuple[list[StageOutcome], _Seconds]
+
+
+class _Worker:
+    """Does stages for some environments, in an actor."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def build(self, targets: list[Target]) -> _Done:
+        run = self._study()
+        run.build_these(targets)
+        return run.outcomes, run.seconds
+
+    def analyze(self, cases: list[Case], seconds: _Seconds) -> _Done:
+        run = self._study()
+        run.seconds[0].update(seconds[0])
+        run.seconds[1].update(seconds[1])
+        run.analyze_these(cases)
+        return run.outcomes, ({}, {})
+
+    def _study(self) -> _Study:
+        return _Study(self._plan, Results.made(self._plan.out), Watcher())
 
 
 def _cost(task: RunTask) -> tuple[bool, int]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from efhorizon.suites.batched import BatchedSimulator
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.minigrid_simulator import ACTIONS, NAVIGATION_ACTIONS, MiniGridSimulator, picture_of_screen
 from efhorizon.suites.replay import RestoreReport
@@ -88,6 +89,16 @@ GRIDWORLDS = MappingProxyType(
     }
 )
 
+# Gridworlds of more than a million states, which the batched simulator explores in minutes: the states that are met
+# before the horizon, and whether these are all.
+LARGE_GRIDWORLDS = MappingProxyType(
+    {
+        "MiniGrid-KeyCorridorS5R3-v0": (5_581_219, False),
+        "MiniGrid-LockedRoom-v0": (18_096_400, False),
+        "MiniGrid-ObstructedMaze-2Dl-v0": (11_844_868, True),
+    }
+)
+
 # Gridworlds whose task is to fetch an object.
 FETCHING = ("MiniGrid-BlockedUnlockPickup", "MiniGrid-KeyCorridor", "MiniGrid-ObstructedMaze", "MiniGrid-UnlockPickup")
 
@@ -118,11 +129,19 @@ class MiniGrid(Suite):
                 name = f"{gridworld}-{shaping}Shaped-{version}"
                 yield Entry(name, self.name, game, HORIZON, 1, num_actions, unshaped=game, shaping=shaping)
 
+        for game in LARGE_GRIDWORLDS:
+            yield Entry(game, self.name, game, HORIZON, 1, ACTIONS)
+
     def arguments(self, entry: Entry) -> Mapping[str, Any]:
         return {"env_id": entry.game, "shaping": entry.shaping}
 
     def simulator(self, **arguments: Any) -> Simulator:
         return MiniGridSimulator(**arguments)
+
+    def batched(self, arguments: Mapping[str, Any]) -> BatchedSimulator | None:
+        from efhorizon.suites.minigrid_batched import BatchedMiniGrid, is_batched
+
+        return BatchedMiniGrid(**arguments) if is_batched(**arguments) else None
 
     def behaviour_of(self, arguments: Mapping[str, Any]) -> int:
         counts_target = "Pickup" in (arguments["shaping"] or "") and arguments["env_id"].startswith(FETCHING)
@@ -132,7 +151,10 @@ class MiniGrid(Suite):
         return RestoreReport(True)  # a state is all that a step can change
 
     def survey(self, entry: Entry) -> Survey | None:
-        return Survey(GRIDWORLDS[entry.game][0])
+        if entry.game in GRIDWORLDS:
+            return Survey(GRIDWORLDS[entry.game][0])
+        num_states, are_all = LARGE_GRIDWORLDS[entry.game]
+        return Survey(num_states, None if are_all else HORIZON)
 
     def drawn(self, screen: Screen) -> Screen:
         return picture_of_screen(screen)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -37,6 +37,23 @@ EMPTY, AGENT = 1, 10  # MiniGrid's symbols for an empty cell and for the agent
 HEADER = 3  # bytes: cell (2), direction (1)
 RECORD = 4  # bytes: cell (2), kind (1), ever picked up? (1)
 NO_KIND = 255
+
+
+class Layout(NamedTuple):
+    """A gridworld without what steps change. Doors and kinds of objects are numbered as in a state's bytes."""
+
+    width: int
+    cells: tuple[str, ...]  # the type of what is there and cannot be carried; "" where there is nothing
+    doors: dict[int, str]  # cell -> colour
+    kinds: tuple[str, ...]  # type of each kind of objects
+    colours: tuple[str, ...]
+    contents: tuple[int, ...]  # the kind inside a box, or -1
+    target: int  # the kind of the object to be fetched, or -1
+    exit_door: int  # the door to be opened, or -1
+    num_things: int  # that can be carried, boxes counted without what is inside
+    screen: Screen  # [cells, 3], without doors' changes, objects and the agent
+    door_codes: NDArray[np.uint8]  # [D, 2], MiniGrid's symbols for type and colour
+    kind_codes: NDArray[np.uint8]  # [K, 3], and state
 
 
 class MiniGridSimulator:
@@ -139,6 +156,30 @@ class MiniGridSimulator:
         observation: NDArray[np.uint8] = self._flat_view.observation({"image": image, "mission": self._env.mission})
         return observation
 
+    def layout(self) -> Layout:
+        """What no step changes, read from the start state."""
+        self.reset()
+        env, stock = self._env, self._stock
+        first = [stock.first(kind) for kind in range(stock.num_kinds)]
+        target = getattr(env, "obj", None)
+        exit_door = [number for number, door in enumerate(self._doors.values()) if door is getattr(env, "door", None)]
+        return Layout(
+            self._width,
+            tuple(
+                "" if thing is None or cell in self._things else thing.type for cell, thing in enumerate(self._cells)
+            ),
+            {cell: door.color for cell, door in self._doors.items()},
+            tuple(thing.type for thing in first),
+            tuple(thing.color for thing in first),
+            tuple(-1 if content is None else content for content in stock.contents),
+            stock.kinds.get(target, -1) if target is not None else -1,
+            exit_door[0] if exit_door else -1,
+            len(self._things),
+            self._layout,
+            np.array([door.encode()[:2] for door in self._doors.values()], np.uint8).reshape(-1, 2),
+            np.array([thing.encode() for thing in first], np.uint8).reshape(-1, 3),
+        )
+
     def close(self) -> None:
         self._env.close()
 
@@ -217,7 +258,7 @@ class _Stock:
     def __init__(self, env: Any) -> None:
         self.kinds: dict[Any, int] = {}  # object -> kind
         self._members: list[list[Any]] = []  # kind -> objects
-        self._contents: list[int | None] = []  # kind -> kind of what is inside
+        self.contents: list[int | None] = []  # kind -> kind of what is inside
         holders = {id(value): name for name, value in vars(env).items()}
         kinds_by_look: dict[tuple[str, str, str | None, int | None], int] = {}
 
@@ -227,7 +268,7 @@ class _Stock:
             kind = kinds_by_look.setdefault(look, len(self._members))
             if kind == len(self._members):
                 self._members.append([])
-                self._contents.append(content)
+                self.contents.append(content)
             self._members[kind].append(thing)
             self.kinds[thing] = kind
             return kind
@@ -236,6 +277,14 @@ class _Stock:
             if thing is not None and thing.can_pickup():
                 admit(thing)
 
+    @property
+    def num_kinds(self) -> int:
+        return len(self._members)
+
+    def first(self, kind: int) -> Any:
+        """One object of a kind."""
+        return self._members[kind][0]
+
     def supply(self) -> list[Iterator[Any]]:
         """Everything in stock, to draw one state's objects from."""
         return [iter(members) for members in self._members]
@@ -243,7 +292,7 @@ class _Stock:
     def draw(self, supply: list[Iterator[Any]], kind: int) -> Any:
         """The next object of a kind, with what belongs inside it."""
         thing = next(supply[kind])
-        content = self._contents[kind]
+        content = self.contents[kind]
         if content is not None:
             thing.contains = self.draw(supply, content)
         return thing

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.errors import InvalidTableError
+from efhorizon.suites.batched import BatchedSimulator
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.replay import ReplaySimulator, RestoreReport, restore_is_exact
 from efhorizon.suites.simulator import Screen, Simulator, SimulatorError
@@ -72,6 +73,7 @@ class Suite:
 
     # --- environments and their simulators
 
+    builds_unlisted: bool = False  # whether `unlisted_entry` knows names that can be built
     has_names: bool = True  # whether environments are built by a name of the catalogue
 
     def entries(self) -> Iterable[Entry]:
@@ -88,6 +90,10 @@ class Suite:
 
     def simulator(self, **arguments: Any) -> Simulator:
         raise SimulatorError(f"unknown suite {self.name!r}: is the package that adds it installed?")
+
+    def batched(self, arguments: Mapping[str, Any]) -> BatchedSimulator | None:
+        """The same environment for many states at once, where there is such a simulator."""
+        return None
 
     def replaying_simulator(self, **arguments: Any) -> Simulator:
         """A simulator that reaches states by replaying actions from reset, where restoring is inexact."""

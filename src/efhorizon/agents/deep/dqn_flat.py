@@ -23,6 +23,7 @@ from efhorizon.agents.deep.flat import (
     Singles,
     Tower,
     adam_step,
+    executed,
     game_of,
     head,
     pass_backward,
@@ -228,13 +229,30 @@ def _act(
         action = drawn_action(words, time, game.state[node], num_actions, game.probabilities)
     else:
         action = _greedy_action(theta, game.observations[game.observation[node]], num_actions)
-    following = game.transitions[node, action]
-    units += game.reward_units[node, action]
+    taken = executed(node, action, words, game)
+    following = game.transitions[node, taken]
+    units += game.reward_units[node, taken]
     is_late = time + 1 >= rules.horizon
     is_done = following < 0 or is_late
     is_end = following < 0 or (is_late and not rules.bootstraps_at_horizon)
     episode[0], episode[1], episode[2] = (0, 0, 0) if is_done else (following, time + 1, units)
+    if len(game.previous):
+        return 4 * (node * num_actions + action) + 2 * (taken != action) + is_end, is_done, units
     return 2 * (node * num_actions + action) + is_end, is_done, units
+
+
+@compiled
+def _unpacked(code: int, game: GameArrays) -> tuple[int, int, int]:
+    """Of a packed transition: the node, the action that was chosen, the action that was executed.
+
+    With sticky actions a bit more says whether the previous action was executed instead of the chosen one.
+    """
+    num_actions = game.transitions.shape[1]
+    if not len(game.previous):
+        node, action = divmod(code // 2, num_actions)
+        return node, action, action
+    node, action = divmod(code // 4, num_actions)
+    return node, action, game.previous[node] if code // 2 % 2 else action
 
 
 @compiled
@@ -315,17 +333,16 @@ def _fill_wanted(
 ) -> None:
     """r + gamma (1 - end) max_a' Q_target(s', a') for packed transitions [M]."""
     seen, values = batch.seen, batch.values
-    num_actions = game.transitions.shape[1]
     if not rules.keeps_values:
         for sample in range(len(codes)):
-            node, action = divmod(codes[sample] // 2, num_actions)
-            show(game.observations[game.observation[max(game.transitions[node, action], 0)]], seen[sample])
+            node, _, taken = _unpacked(codes[sample], game)
+            show(game.observations[game.observation[max(game.transitions[node, taken], 0)]], seen[sample])
         _evaluate(target, batch)
     for sample in range(len(codes)):
-        node, action = divmod(codes[sample] // 2, num_actions)
-        wanted[sample] = game.rewards[node, action]
+        node, _, taken = _unpacked(codes[sample], game)
+        wanted[sample] = game.rewards[node, taken]
         if codes[sample] % 2 == 0:
-            following = game.observation[game.transitions[node, action]]
+            following = game.observation[game.transitions[node, taken]]
             wanted[sample] += rules.gamma * (target[following] if rules.keeps_values else values[sample].max())
 
 
@@ -345,7 +362,7 @@ def fill_gradient(
     wanted = np.empty(size, np.float32)
     _fill_wanted(codes, target, game, rules, batch, wanted)
     for sample in range(size):
-        show(game.observations[game.observation[codes[sample] // 2 // num_actions]], seen[sample])
+        show(game.observations[game.observation[_unpacked(codes[sample], game)[0]]], seen[sample])
     _evaluate(theta, batch)
     layers, (weights_2, _) = _layers(theta, seen.shape[1], num_actions)
     gradients, (for_weights_2, for_bias_2) = _layers(gradient, seen.shape[1], num_actions)
@@ -353,7 +370,7 @@ def fill_gradient(
     for_action = np.zeros_like(by_action)
     for_bias_2[:] = ZERO
     for sample in range(size):
-        action = codes[sample] // 2 % num_actions
+        action = _unpacked(codes[sample], game)[1]
         error = values[sample, action] - wanted[sample]
         slope = max(min(error, ONE), -ONE) / np.float32(size)  # of torch's smooth_l1_loss
         for_bias_2[action] += slope

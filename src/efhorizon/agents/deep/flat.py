@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from efhorizon.agents.deep.networks import BETA_1, BETA_2, HIDDEN
 from efhorizon.agents.deep.observations import FlatColumns, ObservedTable
-from efhorizon.compiled import Floats, Integers, compiled, compiled_with
+from efhorizon.agents.streams import drawn_below
+from efhorizon.compiled import Floats, Integers, Words, compiled, compiled_with
 from efhorizon.planning.policies import ExplorationPolicy
 
 FAST = {"contract", "nsz", "reassoc"}  # what vectors need; infinities and NaN stay what they are
@@ -26,6 +27,7 @@ ZERO, ONE = np.float32(0), np.float32(1)
 _FLUSHED = np.float32(1e-30)  # moments below it become 0: arithmetic on denormal numbers is a hundred times slower
 _DECAY_1, _DECAY_2 = np.float32(BETA_1), np.float32(BETA_2)
 _SHARE_1, _SHARE_2 = np.float32(1 - BETA_1), np.float32(1 - BETA_2)
+_BITS = 2**31
 _CLIP_GUARD = np.float32(1e-6)  # torch's clip_grad_norm_
 
 
@@ -44,6 +46,8 @@ class GameArrays(NamedTuple):
     observation: Integers  # int32 [P]
     observations: Singles  # [U, G]
     probabilities: Floats  # of the exploration policy [T or 1, S, A]; [0, 0, 0] for the uniform one
+    previous: Integers  # int32 [P], the action that led to each node; [0] without sticky actions
+    stickiness: float  # the chance that it is repeated
 
 
 class AdamRules(Protocol):
@@ -70,7 +74,20 @@ def game_of(table: ObservedTable, policy: ExplorationPolicy | None = None) -> Ga
         table.observation,
         np.ascontiguousarray(table.seen.values),
         np.zeros((0, 0, 0)) if probabilities is None else probabilities,
+        np.zeros(0, np.int32) if table.previous is None else table.previous,
+        table.stickiness,
     )
+
+
+@compiled
+def executed(node: int, chosen: int, words: Words, game: GameArrays) -> int:
+    """The action that the environment takes: the chosen one, or with sticky actions perhaps the previous one."""
+    if not len(game.previous):
+        return chosen
+    previous = game.previous[node]
+    if previous < 0 or drawn_below(words, _BITS) >= game.stickiness * _BITS:
+        return chosen
+    return int(previous)
 
 
 @compiled

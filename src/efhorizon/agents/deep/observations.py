@@ -82,6 +82,8 @@ class ObservedTable:
     seen: FlatColumns | ImageStacks
     optimal_units: int
     bootstraps_at_horizon: bool  # whether the horizon cuts an episode short; else it ends it: see docs/training.md
+    stickiness: float = 0.0  # the chance that the previous action is repeated, where nodes know one
+    previous: NDArray[np.int32] | None = None  # [P], the action that led to each node; -1 at the start
 
     @property
     def num_actions(self) -> int:

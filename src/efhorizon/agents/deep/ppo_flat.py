@@ -17,7 +17,7 @@ import numba
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from efhorizon.agents.deep.flat import ONE, ZERO, GameArrays, Singles, adam_step, game_of, show
+from efhorizon.agents.deep.flat import ONE, ZERO, GameArrays, Singles, adam_step, executed, game_of, show
 from efhorizon.agents.deep.learners import Updates
 from efhorizon.agents.deep.networks import first_parameters, network_for
 from efhorizon.agents.deep.observations import ObservedTable
@@ -169,9 +169,10 @@ def rollout(
         for env in range(rules.num_envs):
             logits = mine.outputs[observation[step, env], :num_actions]
             chosen, log_probability[step, env] = drawn(logits, mine.words)
-            following = game.transitions[node[env], chosen]
-            action[step, env], reward[step, env] = chosen, game.rewards[node[env], chosen]
-            units[step, env] = so_far[env] + game.reward_units[node[env], chosen]
+            taken = executed(node[env], chosen, mine.words, game)
+            following = game.transitions[node[env], taken]
+            action[step, env], reward[step, env] = chosen, game.rewards[node[env], taken]
+            units[step, env] = so_far[env] + game.reward_units[node[env], taken]
             is_late = time[env] + 1 >= rules.horizon
             is_done[step, env] = following < 0 or is_late
             if rules.bootstraps_at_horizon and is_late and following >= 0:

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 from efhorizon.suites.simulator import MissingExtraError
 
 if TYPE_CHECKING:
+    from efhorizon.evaluation.original import Original
     from efhorizon.render.html.site import WrittenReport
 
 __all__ = ["write_report"]
 
 
-def write_report(study: Path, out: Path) -> WrittenReport:
-    """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
+def write_report(study: Path, out: Path, *, published: Original | None = None) -> WrittenReport:
+    """Turn a results directory, an export of one or a summary.csv into a site in `out`; `published` is shown beside."""
     if find_spec("jinja2") is None:
         raise MissingExtraError("report", "jinja2")
     from efhorizon.render.html import site
 
-    return site.write_report(study, out)
+    return site.write_report(study, out, published=published)

@@ -15,14 +15,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from efhorizon._version import __version__
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.evaluation import summary_csv
+from efhorizon.evaluation.beside import beside
 from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
 from efhorizon.evaluation.live_curves import live_figures
+from efhorizon.evaluation.original import Original
 from efhorizon.evaluation.source import StudyData, study_data, write_export
 from efhorizon.evaluation.tables import Tables, tables_by_rule
 from efhorizon.io.checksums import LIST, write_listed
 from efhorizon.io.files import written_aside
 from efhorizon.render.charts.live import live_chart
 from efhorizon.render.charts.svg import printable, standalone
+from efhorizon.render.html.diagnosis_page import diagnoses, diagnosis_link, film_of
 from efhorizon.render.html.entries import MdpEntry, study_entries
 from efhorizon.render.html.front_page import front_page
 from efhorizon.render.html.listing_page import listing_page
@@ -31,16 +34,18 @@ from efhorizon.render.html.marker import check_replaceable, write_marker
 from efhorizon.render.html.mdp_page import mdp_page
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.render.html.policy_changes import FIGURE_NAME, is_variant
+from efhorizon.render.html.published_page import LINK, TITLE, published_page
 from efhorizon.study import built_tables
 from efhorizon.study.export import MDPS, RUNS
 from efhorizon.study.live_export import FILE as LIVE
 from efhorizon.study.pictures import Picture
-from efhorizon.study.results import Results
+from efhorizon.study.results import Results, is_results
 
 DOWNLOADS = "data"
 _ASSETS = ("charts.css", "site.css", "theme.js", "scatter.js", "table.js", "player.js", "icon.svg")
 _PAGES = (("index.html", "Overview"), ("mdps.html", "MDPs"), ("data.html", "Data"), ("reproduce.html", "Reproduce"))
 _LIVE_PAGE = ("full-length.html", "Full length")
+_DIAGNOSES = ("diagnoses.html", "Diagnoses")
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,19 @@ class WrittenReport:
         return self.path / "index.html"
 
 
-def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES) -> WrittenReport:
-    """Turn a results directory, an export of one or a summary.csv into a site in `out`."""
+def write_report(
+    study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES, published: Original | None = None
+) -> WrittenReport:
+    """Turn a results directory, an export of one or a summary.csv into a site in `out`.
+
+    With what the paper's authors have `published` there is a page that shows it beside the study.
+    """
     out = Path(os.path.realpath(out))  # a link is followed, not replaced
     check_replaceable(out, study)
     environment = _environment()
+    found, notes_on_them = diagnoses(study)
+    if found and not is_results(study) and not (study / MDPS).exists():
+        return _write_diagnoses_only(study, out, environment, found, notes_on_them)
     data = study_data(study)
     entries = study_entries(data)
     if not entries:
@@ -70,9 +83,15 @@ def write_report(study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPL
     tables, by_papers_rule = tables_by_rule(data, num_resamples=num_resamples)
     with written_aside(out) as folder:
         folder.mkdir()
-        pages = (*_PAGES[:2], _LIVE_PAGE, *_PAGES[2:]) if live_figures(data.live) else _PAGES
-        site = _Site(folder, environment, [(entry.name, page_link(entry.name)) for entry in entries], pages)
+        links = [(entry.name, page_link(entry.name)) for entry in entries]
+        live = (_LIVE_PAGE,) if live_figures(data.live) else ()
+        diagnosed = (_DIAGNOSES,) if found else ()
+        more = () if published is None else ((LINK, TITLE),)
+        site = _Site(folder, environment, links, (*_PAGES[:2], *live, *diagnosed, *_PAGES[2:], *more))
+        if published is not None:
+            site.write(LINK, "published.html", published_page(beside(published, data)))
         notes = _write_mdp_pages(site, data, entries) + _write_downloads(folder / DOWNLOADS, data)
+        notes += _write_diagnoses(site, study, found) + notes_on_them
         _write_top_pages(site, data, entries, tables, by_papers_rule, notes)
         write_marker(folder)
         written = [path for path in folder.rglob("*") if path.is_file()]
@@ -119,6 +138,40 @@ class _Site:
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def _write_diagnoses_only(
+    study: Path, out: Path, environment: Environment, found: Mapping[str, dict[str, Any]], notes: list[str]
+) -> WrittenReport:
+    """A site of a results folder that has nothing but diagnoses."""
+    with written_aside(out) as folder:
+        folder.mkdir()
+        site = _Site(folder, environment, [], (("index.html", _DIAGNOSES[1]),))
+        notes = _write_diagnoses(site, study, found) + notes
+        site.write_bytes("index.html", (folder / _DIAGNOSES[0]).read_bytes())
+        _write_assets(site)
+        write_marker(folder)
+        written = [path for path in folder.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in written)
+    return WrittenReport(out, len(found), len(written), size, tuple(notes))
+
+
+def _write_diagnoses(site: _Site, study: Path, found: Mapping[str, dict[str, Any]]) -> list[str]:
+    """A page for each diagnosis and one that lists them; returns what was wrong with films."""
+    notes, listed = [], []
+    for stem, context in found.items():
+        if context["film"] is not None:
+            try:
+                site.write_bytes(f"pictures/{slug(stem)}-film.png", film_of(study, stem))
+                context["film"]["picture"] = f"../pictures/{slug(stem)}-film.png"
+            except StoreError as error:
+                context["film"] = None
+                notes.append(f"film left out: {error}")
+        site.write(diagnosis_link(stem), "diagnosis.html", context)
+        listed.append((diagnosis_link(stem), context["title"], context["verdict"]))
+    if found:
+        site.write(_DIAGNOSES[0], "diagnoses.html", {"diagnoses": listed})
+    return notes
 
 
 def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) -> list[str]:
@@ -208,6 +261,10 @@ def _write_top_pages(
     num_mdps = sum(not is_variant(entry) for entry in entries)
     site.write("data.html", "data.html", {"downloads": downloads, "figures": sorted(figures), "num_mdps": num_mdps})
     site.write("reproduce.html", "reproduce.html", {"entries": entries, "tables": tables})
+    _write_assets(site)
+
+
+def _write_assets(site: _Site) -> None:
     for name in _ASSETS:
         site.write_bytes(f"assets/{name}", files("efhorizon.render.html").joinpath("assets", name).read_bytes())
 

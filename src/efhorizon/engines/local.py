@@ -1,59 +1,21 @@
-"""Worker processes, each with its own simulator, that take tasks.
-
-Tasks go out in order and their results come back in order, whichever worker was faster, so what is built does not
-depend on how many workers there are. A worker reads its pipe in a separate thread; otherwise both ends could block
-while writing.
-"""
+"""Worker processes of this machine, each with its own simulator, that take tasks; or none, in this very process."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import os
-import queue
-import signal
-import threading
-import traceback
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import psutil
 
+from efhorizon.engines.engine import Engine, failure_text
+from efhorizon.engines.worker_process import WorkerError, WorkerProcess, close_all, received_tasks
 from efhorizon.errors import EfhorizonError
-from efhorizon.io.processes import start
 
 _TASKS_A_WORKER = 2  # one at work, one waiting
-_UsedT = TypeVar("_UsedT", covariant=True)
 _DoerT = TypeVar("_DoerT")  # what a worker process makes and keeps: it does the tasks
-
-
-class WorkerError(EfhorizonError):
-    """A worker process failed or was killed."""
-
-
-@dataclass
-class _Worker:
-    process: Any
-    connection: Connection
-    outstanding: int = 0
-
-
-class Engine(Protocol[_UsedT]):
-    """Takes tasks, each a function of what it has made, and gives their results in order."""
-
-    @property
-    def has_room(self) -> bool: ...
-
-    def submit(self, task: Callable[[_UsedT], Any]) -> None: ...
-
-    def next_result(self) -> Any: ...
-
-    def memory(self) -> int: ...
-
-    def close(self) -> None: ...
 
 
 def engine(
@@ -80,7 +42,7 @@ class InProcessEngine(Generic[_DoerT]):
         except EfhorizonError:
             raise
         except Exception as error:
-            raise WorkerError(_failure(error)) from None
+            raise WorkerError(failure_text(error)) from None
 
     def next_result(self) -> Any:
         return self._results.popleft()
@@ -98,22 +60,16 @@ class LocalEngine(Generic[_DoerT]):
     def __init__(self, make_doer: Callable[[], _DoerT], num_workers: int, *, advice: str = "") -> None:
         """`advice` says what to do about a worker that was killed."""
         self._advice = advice
-        context = multiprocessing.get_context("spawn")
-        self._workers: list[_Worker] = []
+        self._workers = [WorkerProcess.started(_serve, make_doer) for _ in range(num_workers)]
+        self._outstanding = [0] * num_workers
         self._results: dict[int, Any] = {}
         self._order: deque[int] = deque()
         self._next_id = 0
-        for _ in range(num_workers):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(theirs, make_doer), daemon=True)
-            start(process)
-            theirs.close()
-            self._workers.append(_Worker(process, ours))
 
     @property
     def has_room(self) -> bool:
         """Whether a worker can take another task."""
-        return any(worker.outstanding < _TASKS_A_WORKER for worker in self._workers)
+        return min(self._outstanding) < _TASKS_A_WORKER
 
     @property
     def num_outstanding(self) -> int:
@@ -121,13 +77,13 @@ class LocalEngine(Generic[_DoerT]):
         return len(self._order)
 
     def submit(self, task: Callable[[_DoerT], Any]) -> None:
-        worker = min(self._workers, key=lambda worker: worker.outstanding)
+        place = min(range(len(self._workers)), key=self._outstanding.__getitem__)
         self._order.append(self._next_id)
         try:
-            worker.connection.send((self._next_id, task))
+            self._workers[place].connection.send((self._next_id, task))
         except OSError:
-            self._fail(worker)
-        worker.outstanding += 1
+            self._fail(self._workers[place])
+        self._outstanding[place] += 1
         self._next_id += 1
 
     def next_result(self) -> Any:
@@ -147,37 +103,29 @@ class LocalEngine(Generic[_DoerT]):
         return total
 
     def close(self) -> None:
-        for worker in self._workers:
-            worker.connection.close()
-            worker.process.terminate()
-        for worker in self._workers:
-            worker.process.join(timeout=5)
+        close_all(self._workers)
 
     def _receive(self) -> None:
-        by_connection: dict[Any, _Worker] = {worker.connection: worker for worker in self._workers}
-        for connection in wait(list(by_connection)):
-            worker = by_connection[connection]
+        places: dict[Any, int] = {worker.connection: place for place, worker in enumerate(self._workers)}
+        for connection in wait(list(places)):
+            place = places[connection]
+            worker = self._workers[place]
             try:
                 number, result, failure = worker.connection.recv()
             except (EOFError, OSError):
                 self._fail(worker)
             if failure is not None:
                 raise WorkerError(failure)
-            worker.outstanding -= 1
+            self._outstanding[place] -= 1
             self._results[number] = result
 
-    def _fail(self, worker: _Worker) -> None:
-        worker.process.join(timeout=2)
-        raise WorkerError(
-            f"a worker process ended with exit code {worker.process.exitcode} (killed, or out of memory?){self._advice}"
-        )
+    def _fail(self, worker: WorkerProcess) -> None:
+        raise WorkerError(f"a worker process {worker.end_text()}{self._advice}")
 
 
 def _serve(connection: Connection, make_doer: Callable[[], _DoerT]) -> None:
     """Do tasks until the other end closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
-    tasks: queue.SimpleQueue[tuple[int, Callable[[_DoerT], Any]]] = queue.SimpleQueue()
-    threading.Thread(target=_receive_tasks, args=(connection, tasks), daemon=True).start()
+    tasks = received_tasks(connection)
     number = -1
     try:
         doer = make_doer()
@@ -189,19 +137,4 @@ def _serve(connection: Connection, make_doer: Callable[[], _DoerT]) -> None:
     except EfhorizonError as error:
         connection.send((number, None, str(error)))
     except Exception as error:
-        connection.send((number, None, _failure(error)))
-
-
-def _failure(error: Exception) -> str:
-    """What went wrong in the environment, and where."""
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{os.path.basename(where.filename)}:{where.lineno}"
-    return f"the environment failed: {type(error).__name__}: {error} ({place})"
-
-
-def _receive_tasks(connection: Connection, tasks: queue.SimpleQueue[tuple[int, Callable[[_DoerT], Any]]]) -> None:
-    try:
-        while True:
-            tasks.put(connection.recv())
-    except (EOFError, OSError):
-        os._exit(0)  # the parent is gone: stop in the middle of a task too
+        connection.send((number, None, failure_text(error)))

@@ -1,0 +1,1 @@
+"""Stochastic MDPs: tables with several successors per pair, planning, bounds and SQIRL on them."""

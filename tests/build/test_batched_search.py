@@ -1,0 +1,178 @@
+"""Searches with batched simulators: closed forms, the same tables as other searches, limits."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from efhorizon.build.batched_search import BatchedSearch, explore_batched
+from efhorizon.build.consolidate import Rule
+from efhorizon.build.explore import Budget
+from efhorizon.build.large_table import large_table
+from efhorizon.build.pipeline import Options, build
+from efhorizon.build.state_rows import RowFile, RowIndex
+from efhorizon.build.target import catalogue_target
+from efhorizon.errors import EfhorizonError, StoreError
+from efhorizon.suites.lattice import BatchedLattice, numbers, shape_of
+
+GAME, SIZE = "lattice-3x6", 6**3 - 1
+ALL = 10**6
+
+
+def searched(folder: Path, game: str = GAME, horizon: int = ALL, **options: Any) -> BatchedSearch:
+    search = BatchedSearch(folder, BatchedLattice(game), {}, **options)
+    explore_batched(search, horizon)
+    return search
+
+
+def check_closed_form(search: BatchedSearch, game: str) -> None:
+    """Every state, number and transition of a lattice."""
+    counters, size = shape_of(game)
+    states = search.rows(0, search.num_states)
+    assert search.num_states == size**counters - 1
+    assert np.array_equal(numbers(game, states), np.arange(len(states)))
+    transitions, codes = search.mapped("transitions"), search.mapped("reward_codes")
+    for action in range(counters):
+        following = states.astype(int)
+        following[:, action] = np.minimum(following[:, action] + 1, size - 1)
+        ends = following.sum(axis=1) == counters * (size - 1)
+        expected = np.where(ends, -1, numbers(game, following))
+        assert np.array_equal(transitions[:, action], expected)
+        assert np.array_equal(np.array(search.reward_values)[codes[:, action]], ends.astype(float))
+
+
+@pytest.mark.parametrize("game", ["lattice-1x2", "lattice-1x256", "lattice-3x6", "lattice-5x4", "lattice-9x2"])
+def test_lattices_are_what_their_closed_form_says(game: str, tmp_path: Path) -> None:
+    search = searched(tmp_path, game)
+    check_closed_form(search, game)
+    assert search.is_closed
+    search.close()
+
+
+def test_a_search_that_was_stopped_continues(tmp_path: Path) -> None:
+    first = BatchedSearch(tmp_path, BatchedLattice(GAME), {})
+    explore_batched(first, 5)
+    known = first.num_states
+    assert first.complete_horizon == 5
+    first.close()
+    search = searched(tmp_path)
+    assert search.num_states == SIZE > known
+    check_closed_form(search, GAME)
+    search.close()
+
+
+def test_numbers_widen_when_32_bits_are_too_few(tmp_path: Path) -> None:
+    """The limit is set low here: what changes at 2^31 states changes at 100."""
+    first = BatchedSearch(tmp_path, BatchedLattice(GAME), {}, most_narrow=100)
+    explore_batched(first, 3)
+    assert first.number_bytes == 4
+    first.close()
+    search = searched(tmp_path, most_narrow=100)
+    assert search.number_bytes == 8
+    assert search.mapped("transitions").dtype == np.int64
+    check_closed_form(search, GAME)
+    search.close()
+    again = BatchedSearch(tmp_path, BatchedLattice(GAME), {}, most_narrow=100)
+    check_closed_form(again, GAME)
+    assert not (tmp_path / "transitions").exists()
+    narrow = searched(tmp_path / "narrow")
+    for horizon in (4, ALL):
+        one, other = large_table(again, min(horizon, 99)), large_table(narrow, min(horizon, 99))
+        assert one.fingerprint() == other.fingerprint()
+
+
+def test_rows_are_compared_not_their_hashes(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 3, size=(5000, 9), dtype=np.uint8)
+    rows = np.concatenate([rows, rows[rng.permutation(5000)]])
+    file = RowFile(tmp_path / "rows", 9)
+    index, found = RowIndex(file, most_narrow=2000), np.empty(len(rows), np.int64)
+    for start in range(0, len(rows), 333):
+        part = rows[start : start + 333]
+        index.numbers(part, np.zeros(len(part), bool), found[start : start + 333])
+    seen: dict[bytes, int] = {}
+    assert found.tolist() == [seen.setdefault(row.tobytes(), len(seen)) for row in rows]
+
+
+def test_tables_are_the_same_batched_or_not(tmp_path: Path) -> None:
+    pytest.importorskip("minigrid")
+    for name, horizon in (("MiniGrid-KeyCorridorS3R1-v0", 12), (GAME, 9)):
+        made = [
+            build(catalogue_target(name, horizon), Options(tmp_path / str(batched), verify_episodes=0, batched=batched))
+            for batched in (True, False)
+        ]
+        tables = [one.mdp for one in made if one.mdp is not None]
+        assert len({table.fingerprint() for table in tables}) == 1
+        assert np.array_equal(tables[0].transitions, tables[1].transitions)
+        assert tables[0].states is not None
+        assert tables[1].states is not None
+        assert [*map(bytes, tables[0].states)] == [*map(bytes, tables[1].states)]
+        if name != GAME:
+            assert tables[0].screens is not None
+            assert np.array_equal(tables[0].screens[:], tables[1].screens[:])  # type: ignore[index]
+
+
+def test_a_batched_table_is_verified_from_reset(tmp_path: Path) -> None:
+    result = build(catalogue_target("lattice-2x5"), Options(tmp_path, batched=True))
+    assert result.mdp is not None
+    assert result.mdp.metadata["verification"]["exact"]
+    assert result.mdp.num_states == 24
+
+
+def test_rules_merge_the_same_states(tmp_path: Path) -> None:
+    pytest.importorskip("minigrid")
+    target = catalogue_target("MiniGrid-KeyCorridorS3R1-v0", 14)
+    rules: tuple[Rule, ...] = ("paper", "coarsest", "none")
+    for rule, ignore in itertools.product(rules, (True, False)):
+        found = [
+            build(
+                target,
+                Options(tmp_path / f"{batched}", verify_episodes=0, batched=batched, rule=rule, ignore_screens=ignore),
+            ).mdp
+            for batched in (True, False)
+        ]
+        assert found[0] is not None
+        assert found[1] is not None
+        assert found[0].fingerprint() == found[1].fingerprint()
+
+
+def test_limits_are_one_clear_line(tmp_path: Path) -> None:
+    search = searched(tmp_path / "s")
+    with pytest.raises(EfhorizonError, match=r"^merging 215 states needs up to 0\.0 GB of memory, and 0\.0 GB may be"):
+        large_table(search, 50, max_memory=1000)
+    with pytest.raises(StoreError, match="another build is working on this search"):
+        BatchedSearch(tmp_path / "s", BatchedLattice(GAME), {})
+    search.close()
+    stopped = BatchedSearch(tmp_path / "t", BatchedLattice("lattice-4x30"), {})
+    assert explore_batched(stopped, ALL, budget=Budget(max_memory=1)).stopped_by in (None, "--max-memory 0 MB")
+    with pytest.raises(EfhorizonError, match="there is no batched simulator of this environment"):
+        build(catalogue_target("MiniGrid-MemoryS7-v0"), Options(tmp_path, batched=True))
+
+
+def test_out_of_disk_is_one_clear_line(tmp_path: Path) -> None:
+    search = BatchedSearch(tmp_path, BatchedLattice("lattice-4x16"), {})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(StoreError, match=r"cannot be written \(File too large\); what was committed is kept$"):
+            explore_batched(search, ALL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        search.close()
+    again = searched(tmp_path, "lattice-4x16")
+    check_closed_form(again, "lattice-4x16")
+    again.close()
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    searched(tmp_path).close()
+    content = bytearray((tmp_path / "rows").read_bytes())
+    content[10] ^= 1
+    (tmp_path / "rows").write_bytes(content)
+    with pytest.raises(StoreError, match="not what was written; the search is damaged"):
+        BatchedSearch(tmp_path, BatchedLattice(GAME), {})
