@@ -28,6 +28,7 @@ import json
 import random
 import resource
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -60,7 +61,7 @@ GORP_M = {
     "space_invaders": 3,
 }
 WANTED = {"one process": 0.9, "two processes": 1.7, "ppo": 2.0}
-_FRAMES, _STEPS_A_TURN, _TIMESTEPS_A_TURN = 4, 3_000, 1_024
+_FRAMES = 4
 
 
 def main() -> None:
@@ -76,10 +77,12 @@ def main() -> None:
     parser.add_argument("--export", type=Path)
     parser.add_argument("--speed", action="store_true")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turn-steps", type=int, default=3_000, help="of the emulators")
+    parser.add_argument("--rollout", type=int, default=128, help="steps of each of PPO's 8 environments in a turn")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if options.speed:
-        found = {game: speed(game, options.turns) for game in (options.games or "pong,breakout").split(",")}
+        found = {game: speed(game, options) for game in (options.games or "pong,breakout").split(",")}
         print(json.dumps(found, indent=1))
     elif options.results is None:
         parser.error("--results or --speed")
@@ -126,30 +129,31 @@ def exported(results: LiveResults, folder: Path) -> None:
 # --- speed
 
 
-def speed(game: str, turns: int) -> dict[str, Any]:
+def speed(game: str, options: argparse.Namespace) -> dict[str, Any]:
     """Steps a second and ratios in one game."""
+    turns, turn_steps, rollout, threads = options.turns, options.turn_steps, options.rollout, options.threads
     keep_freed_memory()
     name = EnvironmentName(f"{game}_full")
     bare = AtariSimulator(game, _FRAMES)
     one, two = (Players(name, k=1, seed=0, workers=workers) for workers in (1, 2))
-    threads = num_cores()
-    settings = PPOSettings(gamma=0.99)
+    settings = PPOSettings(gamma=0.99, rollout_length=rollout)
     torch.set_num_threads(1)
     envs = LiveEnvs(name, settings.num_envs, [0, 1], threads)
     ours = LivePPO(settings, envs, 0, torch.device("cpu"), threads)
     theirs = _sb3(LiveTraining(name, settings, 0, 10_000))
     sides: dict[str, Callable[[], int]] = {
-        "bare": lambda: _bare(bare, _STEPS_A_TURN),
-        "one process": lambda: _played(one, _STEPS_A_TURN),
-        "two processes": lambda: _played(two, _STEPS_A_TURN),
+        "bare": lambda: _bare(bare, turn_steps),
+        "one process": lambda: _played(one, turn_steps),
+        "two processes": lambda: _played(two, turn_steps),
         "ppo": lambda: _updated(ours),
-        "sb3": lambda: _learned(theirs, threads),
+        "sb3": lambda: _learned(theirs, threads, settings.samples),
     }
     rates: dict[str, list[tuple[float, float]]] = {side: [] for side in sides}
     for turn in range(turns + 1):
         for side, work in sides.items():
             began, used = time.perf_counter(), _processor()
             steps = work()
+            print(f"{game} turn {turn}, {side}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
             if turn:  # the first only warms up
                 rates[side].append((steps / (time.perf_counter() - began), steps / max(_processor() - used, 1e-9)))
     one.close(), two.close(), ours.close(), envs.close()
@@ -187,10 +191,10 @@ def _bare(simulator: AtariSimulator, steps: int) -> int:
 
 
 def _played(players: Players, steps: int) -> int:
-    """Iterations of GORP with m = 10 until so many steps are played, from the start state."""
+    """Iterations of GORP with m = 1 until so many steps are played, from the start state."""
     done = 0
     while done < steps:
-        played = players.play(players.own.environment.num_actions, 10)
+        played = players.play(players.own.environment.num_actions, 1)
         assert sum((part.total for part in played), Fraction()) is not None
         done += sum(part.steps for part in played)
     return done
@@ -209,13 +213,13 @@ def _sb3(training: LiveTraining) -> Any:
         return sb3_model(training, torch.device("cpu"))
 
 
-def _learned(model: Any, threads: int) -> int:
+def _learned(model: Any, threads: int, timesteps: int) -> int:
     torch.set_num_threads(threads)
     try:
-        model.learn(_TIMESTEPS_A_TURN, log_interval=None, reset_num_timesteps=False)
+        model.learn(timesteps, log_interval=None, reset_num_timesteps=False)
     finally:
         torch.set_num_threads(1)
-    return _TIMESTEPS_A_TURN
+    return timesteps
 
 
 def _processor() -> float:

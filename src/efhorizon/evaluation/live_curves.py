@@ -21,6 +21,7 @@ PAPER_SENTENCE = (
     "additional three games."
 )
 PAPER_BUDGET, PAPER_SEEDS = 50_000_000, 5  # Appendix F.1, Figure 4
+LEAST_BUDGET = PAPER_BUDGET // 100  # timesteps before which nothing is said about who is better
 
 Floats = NDArray[np.float64]
 
@@ -63,10 +64,11 @@ class LiveFigure:
 
     @property
     def common_budget(self) -> int | None:
-        """Timesteps that GORP and another algorithm have; None where GORP or all others are missing."""
-        others = [curve.budget for curve in self.curves if curve.algorithm != "gorp"]
-        gorp = self.curve("gorp")
-        return min(gorp.budget, *others) if gorp is not None and others else None
+        """Timesteps that GORP and all others have; None where one of them has no return by then, or there is one."""
+        if self.curve("gorp") is None or len(self.curves) == 1:
+            return None
+        budget = min(curve.budget for curve in self.curves)
+        return budget if all(curve.steps[0] <= budget for curve in self.curves) else None
 
     def beaten_by_gorp(self) -> tuple[str, ...]:
         """The algorithms whose median is below GORP's after the common budget."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from efhorizon.evaluation.live_curves import PAPER_BUDGET, PAPER_SEEDS, PAPER_SENTENCE, LiveCurve, LiveFigure
+from efhorizon.evaluation.live_curves import (
+    LEAST_BUDGET,
+    PAPER_BUDGET,
+    PAPER_SEEDS,
+    PAPER_SENTENCE,
+    LiveCurve,
+    LiveFigure,
+)
 from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.numbers import MISSING, TIMES, short_steps, significant
 
@@ -26,12 +33,15 @@ def title(figure: LiveFigure) -> str:
     return {"qbert": "Q*bert"}.get(game, game.replace("_", " ").title())
 
 
-def verdict(figures: Sequence[LiveFigure]) -> str:
-    """In how many of the games GORP's median is higher, as far as the runs go."""
+def verdict(figures: Sequence[LiveFigure], least: int = LEAST_BUDGET) -> str:
+    """In how many of the games GORP's median is higher, where all algorithms have at least so many timesteps."""
     shown = [figure for figure in figures if figure.is_full_length] or list(figures)
-    compared = [figure for figure in shown if figure.common_budget is not None]
+    compared = [figure for figure in shown if (figure.common_budget or 0) >= least]
     if not compared:
-        return "No environment has runs of both GORP and a deep RL algorithm yet."
+        return (
+            "Too early to say which algorithm is better: in no environment do GORP and the deep RL algorithms have "
+            f"{short_steps(least)} timesteps each, a hundredth of the paper's budget. The table says what they have."
+        )
     both = [f for f in compared if len(f.curves) == 3 and len(f.beaten_by_gorp()) == 2]
     one = [f for f in compared if f not in both and f.beaten_by_gorp()]
     none = [f for f in compared if not f.beaten_by_gorp()]
