@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +152,21 @@ def test_limits_are_one_clear_line(tmp_path: Path) -> None:
     assert explore_batched(stopped, ALL, budget=Budget(max_memory=1)).stopped_by in (None, "--max-memory 0 MB")
     with pytest.raises(EfhorizonError, match="there is no batched simulator of this environment"):
         build(catalogue_target("MiniGrid-MemoryS7-v0"), Options(tmp_path, batched=True))
+
+
+def test_out_of_disk_is_one_clear_line(tmp_path: Path) -> None:
+    search = BatchedSearch(tmp_path, BatchedLattice("lattice-4x16"), {})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
+    try:
+        with pytest.raises(StoreError, match=r"cannot be written \(File too large\); what was committed is kept$"):
+            explore_batched(search, ALL)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        search.close()
+    again = searched(tmp_path, "lattice-4x16")
+    check_closed_form(again, "lattice-4x16")
+    again.close()
 
 
 def test_damage_is_found(tmp_path: Path) -> None:

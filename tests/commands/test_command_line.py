@@ -79,9 +79,9 @@ def test_help_of_commands_in_a_group(
     assert ended.value.code == 0
     assert max(map(len, text.splitlines())) <= 80
     assert "--json" in text
-    name, *arguments = shlex.split(_groups.command("efhorizon.commands.policy", verb).EXAMPLE.splitlines()[0])
+    name, *arguments = shlex.split(_groups.command(f"efhorizon.commands.{group}", verb).EXAMPLE.splitlines()[0])
     assert name == "efhorizon"
-    assert parser().parse_args(arguments).policy_verb == verb
+    assert getattr(parser().parse_args(arguments), f"{group}_verb") == verb
 
 
 @pytest.mark.parametrize("verb", verbs())
@@ -195,6 +195,7 @@ OUTPUTS: dict[str, list[list[str]]] = {
         ["analyze", GRIDWORLD, "flat", f"sparse-{'x' * 60}", "part", "--max-k", "1"],
     ],
     "what-if": [["what-if", GRIDWORLD, "--kind", "horizon", "discount"]],
+    "diagnose": [["diagnose", GRIDWORLD, "--max-steps", "30k", "--max-k", "1", "--workers", "1"]],
     "gorp": [["gorp", GRIDWORLD]],
     "train": [["train", GRIDWORLD, "--algo", "gorp", "--settings", "k1"]],
     "policy": [["policy", "show", GRIDWORLD, "--policy", "uniform.npy"]],
@@ -419,6 +420,7 @@ GO_ON = "run the same command to continue"
         (f"study {GRIDWORLD} --out some --forecast", "efhorizon.study.forecast.forecast", NOTHING),
         (f"study {GRIDWORLD} --out none", "efhorizon.commands._study.study", NOTHING),
         (f"study {GRIDWORLD} --out some", "efhorizon.commands._study.study", f"what is done is kept; {GO_ON}"),
+        (f"diagnose {GRIDWORLD} --results none", "efhorizon.diagnose.diagnosing.diagnosed", NOTHING),
         ("demo --out none", "efhorizon.commands._study.run_plan", NOTHING),
         ("demo --out some", "efhorizon.commands._study.run_plan", f"what is done is kept; {GO_ON}"),
         ("evaluate summary.csv", "efhorizon.evaluation.source.study_data", NOTHING),

@@ -16,6 +16,7 @@ from efhorizon.errors import StoreError
 from efhorizon.evaluation.source import study_data
 from efhorizon.io.tables import load
 from efhorizon.library import load as load_by_name
+from efhorizon.stochastic import store
 
 LOCK, MAZE = "freeway_10_fs30", "maze_easy_l0_30_fs1"
 ROOT = Path(__file__).parents[2]
@@ -130,6 +131,24 @@ def test_the_committed_study_without_its_tables(tmp_path: Path, capsys: pytest.C
     assert said["num_bytes"] < 60e6
     assert "come without their table" in (out / "README.md").read_text()
     assert main(["dataset", "verify", str(out)]) == 0
+
+
+def test_tables_with_chance(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are published and downloaded for the commands; `ef.load` says that it does not open them."""
+    from efhorizon.stochastic.sticky import sticky
+
+    with_chance = sticky(load(study / "tables" / LOCK), 0.25).with_metadata(id="chance", suite="atari")
+    store.save(with_chance, tmp_path / "more" / "chance")
+    out = tmp_path / "out"
+    assert main(["dataset", "publish", str(study), str(out), "--tables", str(tmp_path / "more")]) == 0
+    mdp = registries.read(out / "registry.json").mdps["chance"]
+    assert (mdp.kind, set(mdp.parts), mdp.num_states) == ("stochastic", {"table"}, with_chance.num_states)
+    with pytest.raises(StoreError, match="has no table of it that this version opens"):
+        load_by_name("chance", remote=out)
+    capsys.readouterr()
+    into = ["--remote", str(out), "--into", str(tmp_path / "tables")]
+    assert main(["dataset", "download", "chance", *into]) == 0
+    assert store.load(tmp_path / "tables" / "chance").num_states == with_chance.num_states
 
 
 def test_what_is_not_a_data_set_is_not_replaced(

@@ -34,8 +34,9 @@ def test_every_page_is_in_the_navigation_once() -> None:
     listed = [name for names in build.NAVIGATION.values() for name in names]
     assert len(listed) == len(set(listed))
     pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
-    assert pages - {"index"} == set(listed) - {"gallery", "contributing", "changelog"}
-    assert build.contents().count("{toctree}") == len(build.NAVIGATION)
+    assert set(listed) - {"gallery", "contributing", "changelog"} <= pages
+    shown = set(build.contents().split())  # a page that nobody has placed is under "More"
+    assert pages - {"index"} <= shown
 
 
 @pytest.mark.parametrize(

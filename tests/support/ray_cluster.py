@@ -14,6 +14,7 @@ OBJECT_STORE = 80 * 2**20
 def two_nodes(cores: int = 1) -> Iterator[tuple[Any, Any]]:
     """The cluster and its second node; this process is connected to it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")
     import ray
     from ray.cluster_utils import Cluster
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from efhorizon.diagnose.subject import Subject
     from efhorizon.diagnose.survey import Findings
 
-HELP = "say how hard an environment is by playing it, where no table can be had"
+HELP = "say how hard an environment is, without a table"
 DESCRIPTION = """\
 Plays an environment of any size, with or without chance, and estimates its
 effective horizon with 90% intervals: what random play shows, which actions its

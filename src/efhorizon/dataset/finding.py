@@ -23,11 +23,25 @@ def table(name: str, remote: str | Path | None = None, on_progress: OnProgress |
     return found if found is not None else downloaded(asked(place), place, name, on_progress)
 
 
-def downloaded(dataset: CachedSet, remote: Remote, name: str, on_progress: OnProgress | None = None) -> Path:
-    """The table of an MDP, which is downloaded if it is not in the cache: with screens, where the data set has them."""
+def downloaded(
+    dataset: CachedSet,
+    remote: Remote,
+    name: str,
+    on_progress: OnProgress | None = None,
+    *,
+    to_open: bool = True,
+) -> Path:
+    """The table of an MDP, which is downloaded if it is not in the cache: with screens, where the data set has them.
+
+    If it need not be opened as a deterministic table, it may be one with chance.
+    """
     mdp = entry(dataset.registry, name, remote.given)
     base = name if mdp.base is None or _tables(dataset, name) else mdp.base
     kinds = _tables(dataset, base) if base in dataset.registry.mdps else []
+    other = dataset.registry.mdps[base].parts.get(registries.TABLE) if base in dataset.registry.mdps else None
+    if not kinds and other is not None and other.format == registries.STOCHASTIC_FORMAT and not to_open:
+        dataset.add(remote, base, [registries.TABLE], on_progress)
+        return dataset.folder / other.path
     if not kinds:
         raise StoreError(
             f"{name}: the data set {dataset.registry.name} {dataset.registry.version} has no table of it that this "

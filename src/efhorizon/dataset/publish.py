@@ -34,6 +34,8 @@ from efhorizon.io.files import written_aside
 from efhorizon.io.names import is_safe_name
 from efhorizon.io.tables import load, save
 from efhorizon.mdp import TabularMDP
+from efhorizon.stochastic import store as stochastic_store
+from efhorizon.stochastic.mdp import StochasticMDP
 from efhorizon.study import export
 from efhorizon.study.analysis_record import SEPARATOR, AnyAnalysis, is_complete
 from efhorizon.study.records import Row
@@ -193,7 +195,10 @@ def _write_mdp(folder: Path, name: str, sources: _Sources, chosen: Choices) -> M
         analysis.suite if analysis is not None else str(table.metadata.get("suite", _UNKNOWN)) if table else _UNKNOWN
     )
     place, parts = f"mdps/{name}", dict[str, Part]()
-    if table is not None:
+    if isinstance(table, StochasticMDP):
+        stochastic_store.save(table, folder / place / "table")
+        parts[registries.TABLE] = _part(registries.STOCHASTIC_FORMAT, f"{place}/table")
+    elif table is not None:
         parts |= _write_table(folder, name, table, suite, chosen)
     if analysis is not None:
         parts[registries.ANALYSIS] = _part(registries.ANALYSIS_FORMAT, f"{place}/analysis.json")
@@ -217,7 +222,7 @@ def _write_mdp(folder: Path, name: str, sources: _Sources, chosen: Choices) -> M
 def _entry(
     name: str,
     suite: str,
-    table: TabularMDP | None,
+    table: TabularMDP | StochasticMDP | None,
     analysis: AnyAnalysis | None,
     sources: _Sources,
     num_runs: int,
@@ -237,6 +242,7 @@ def _entry(
     verified = bool(verification.get("verified")) if isinstance(verification, dict) else known.get(name)
     return MdpEntry(
         suite=suite,
+        kind=registries.STOCHASTIC if isinstance(table, StochasticMDP) else registries.DETERMINISTIC,
         horizon=horizon,
         num_states=num_states,
         num_actions=num_actions,
@@ -249,11 +255,13 @@ def _entry(
     )
 
 
-def _table(name: str, sources: _Sources, analysis: AnyAnalysis | None) -> TabularMDP | None:
+def _table(name: str, sources: _Sources, analysis: AnyAnalysis | None) -> TabularMDP | StochasticMDP | None:
     """The table, every byte of it checked; one that is not what was analyzed is left out."""
     path = sources.tables.get(name)
     if path is None:
         return None
+    if stochastic_store.is_stochastic(path):
+        return stochastic_store.load(path)
     if path.is_dir() and (damage := store.damage(path)) is not None:
         raise StoreError(damage)
     table = load(path)

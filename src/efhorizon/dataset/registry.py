@@ -36,6 +36,8 @@ MAX_BYTES: Final = 1 << 26
 MAX_PARTS: Final = 12  # of a path
 TABLE, BRIDGE, ANALYSIS, RUNS, PICTURES, SCREENS = "table", "bridge", "analysis", "runs", "pictures", "screens"
 TABLE_FORMAT, BRIDGE_FORMAT = "efhorizon-table-1", "bridge-npz"
+STOCHASTIC_FORMAT = "efhorizon-stochastic-table-1"  # downloaded for the commands; `ef.load` opens deterministic ones
+DETERMINISTIC, STOCHASTIC = "deterministic", "stochastic"  # kinds
 ANALYSIS_FORMAT, RUNS_FORMAT, PICTURES_FORMAT = "efhorizon-analysis-1", "efhorizon-runs-parquet-1", "png"
 OPENED = {TABLE_FORMAT, BRIDGE_FORMAT}  # formats of tables that this version opens
 WHAT = "the registry of a data set"
@@ -64,7 +66,7 @@ class MdpEntry(Struct, frozen=True, kw_only=True):
     """What a listing says about an MDP, and its parts."""
 
     suite: Text
-    kind: Text = "deterministic"  # of the table; another version may know others
+    kind: Text = DETERMINISTIC  # of the table; another version may know others
     horizon: Count | None = None
     num_states: Count | None = None
     num_actions: Count | None = None

@@ -135,7 +135,8 @@ def _put(value: Any) -> Reference:
 def _connect(ray: ModuleType, choice: EngineChoice) -> None:
     quiet = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     address = choice.address or os.environ.get("RAY_ADDRESS")
-    with environment_defaults(RAY_USAGE_STATS_ENABLED="0"):
+    # Ray would run workers at niceness 15, behind everything else on this machine
+    with environment_defaults(RAY_USAGE_STATS_ENABLED="0", RAY_worker_niceness="0"):
         if address is not None:
             _connect_to(ray, address)
             return

@@ -33,11 +33,14 @@ class TaskPool:
 
     def __init__(self, actors: Actors, make_doer: Callable[[], Any], num_workers: int) -> None:
         self._actors, self._make_doer = actors, make_doer
-        self._cores = actors.cores_for(num_workers)
-        self._workers: list[Actor] = [self._new() for _ in range(num_workers)]
+        cores = actors.cores_for(num_workers)
+        self._workers: list[Actor] = [actors.make(make_doer, cores) for _ in range(num_workers)]
         self._idle = list(range(num_workers))
         self._given: dict[Reference, _Given] = {}
-        actors.check_alive(self._workers)
+        try:
+            actors.check_alive(self._workers)
+        except ActorLostError as lost:
+            raise WorkerError(f"the cluster lost a worker as it started ({lost}); run the same command again") from None
 
     @property
     def has_room(self) -> bool:
@@ -62,7 +65,8 @@ class TaskPool:
                 result = error
             except ActorLostError as lost:
                 self._actors.end([self._workers[given.place]])
-                self._workers[given.place] = self._new()
+                # its cores may be gone with its node, so the one in its place asks for none and always starts
+                self._workers[given.place] = self._actors.make(self._make_doer)
                 given.losses += 1
                 if given.losses < _MOST_LOSSES:
                     self._give(given)
@@ -74,9 +78,6 @@ class TaskPool:
 
     def close(self) -> None:
         self._actors.end(self._workers)
-
-    def _new(self) -> Actor:
-        return self._actors.make(self._make_doer, self._cores)
 
     def _give(self, given: _Given) -> None:
         reference = self._actors.call(self._workers[given.place], given.function, *given.arguments)

@@ -35,8 +35,10 @@ def verdict(figures: Sequence[LiveFigure]) -> str:
     both = [f for f in compared if len(f.curves) == 3 and len(f.beaten_by_gorp()) == 2]
     one = [f for f in compared if f not in both and f.beaten_by_gorp()]
     none = [f for f in compared if not f.beaten_by_gorp()]
+    budgets = [figure.common_budget or 0 for figure in compared]
     return (
-        "After the timesteps that all algorithms of an environment have, GORP's median is better than both PPO and "
+        "After the timesteps that all algorithms of an environment have "
+        f"({_span(min(budgets), max(budgets))}), GORP's median is better than both PPO and "
         f"DQN in {_listed(both)}; better than one of those that were run in {_listed(one)}; not better than any in "
         f"{_listed(none)}. These are medians of few seeds after small budgets, not a test."
     )
@@ -47,6 +49,10 @@ def cells(figure: LiveFigure) -> list[str]:
     found = [cell for name in ("gorp", "ppo", "dqn") for cell in _of(figure.curve(name))]
     gorp = figure.curve("gorp")
     return [*found, MISSING if gorp is None else significant(gorp.best_return, 4)]
+
+
+def _span(low: int, high: int) -> str:
+    return short_steps(low) if low == high else f"{short_steps(low)} to {short_steps(high)}"
 
 
 def _of(curve: LiveCurve | None) -> list[str]:

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
                 bars.update(task, description=of, completed=so_far, total=total)
 
             if options.parts is None:
-                path = downloaded(dataset, remote, name, on_progress)
+                path = downloaded(dataset, remote, name, on_progress, to_open=False)
                 done.append({"name": name, "parts": dataset.parts(name), "table": str(path)})
             else:
                 mdp = dataset.registry.mdps[name]
@@ -82,10 +82,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _table(mdp: object) -> bool:
-    from efhorizon.dataset.registry import OPENED, MdpEntry
+    from efhorizon.dataset.registry import OPENED, STOCHASTIC_FORMAT, MdpEntry
 
     assert isinstance(mdp, MdpEntry)
-    return any(part.format in OPENED for part in mdp.parts.values())
+    return any(part.format in OPENED | {STOCHASTIC_FORMAT} for part in mdp.parts.values())
 
 
 def _put(table: Path, folder: Path, name: str) -> Path:

@@ -71,7 +71,7 @@ def _changes(summaries: Sequence[MdpSummary], tables: Tables, titles: Mapping[st
             caption = f"the change that a policy makes: {title} against {algorithm}"
             drawn = change_scatter(points, bound_title=title, algorithm=algorithm, width=size[0], height=size[1])
             file = f"{FOLDER}/policies-{_file_name(row.name)}-{table.algorithm}.svg"
-            figures.append(Figure(EXPLORATION_SECTION, file, caption, _file(drawn, size, caption), is_large))
+            figures.append(Figure(EXPLORATION_SECTION, file, caption, white_picture(drawn, size, caption), is_large))
     return figures
 
 
@@ -88,7 +88,7 @@ def _grades(found: GradedTable | None) -> list[Figure]:
             GRADED_SECTION,
             f"{FOLDER}/demonstrators-{name}.svg",
             caption,
-            _file(draw(found, width=width, height=height), _SMALL, caption),
+            white_picture(draw(found, width=width, height=height), _SMALL, caption),
             is_large=False,
         )
         for name, draw, caption in charts
@@ -113,7 +113,7 @@ def _scatters(summaries: Sequence[MdpSummary], table: BoundTable, titles: Mappin
                 section=f"bounds-{table.algorithm}",
                 file=f"{FOLDER}/{_file_name(row.name)}-{table.algorithm}.svg",
                 caption=caption,
-                svg=_file(drawn, size, caption),
+                svg=white_picture(drawn, size, caption),
                 is_large=is_large,
             )
         )
@@ -137,12 +137,12 @@ def _min_k(distribution: MinKDistribution) -> Figure:
         section="min_k",
         file=f"{FOLDER}/min_k-{distribution.algorithm}.svg",
         caption=caption,
-        svg=_file(drawn, _BARS, caption),
+        svg=white_picture(drawn, _BARS, caption),
         is_large=False,
     )
 
 
-def _file(drawn: Markup, size: tuple[int, int], caption: str) -> str:
+def white_picture(drawn: Markup, size: tuple[int, int], caption: str) -> str:
     """A chart on a white background."""
     width, height = size
     background = element("rect", width=width, height=height, fill=_BACKGROUND)

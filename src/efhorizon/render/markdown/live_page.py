@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from efhorizon.evaluation.live_curves import LiveFigure
-from efhorizon.render.charts.live import live_chart
-from efhorizon.render.charts.svg import standalone
+from efhorizon.render.charts.live import SIZE, live_chart
 from efhorizon.render.html.names import slug
 from efhorizon.render.live_words import HEADINGS, PAPER, cells, title, verdict
+from efhorizon.render.markdown.figures import white_picture
 from efhorizon.render.markdown.text import blocks, escaped, picture, table
 
 FILE = "full-length.md"
@@ -20,7 +20,7 @@ def live_files(figures: Sequence[LiveFigure]) -> dict[str, str]:
     if not figures:
         return {}
     names = {figure.id: f"{_FOLDER}/live-{slug(figure.id)}.svg" for figure in figures}
-    pictures = {names[figure.id]: standalone(live_chart(figure)) for figure in figures}
+    pictures = {names[figure.id]: white_picture(live_chart(figure), SIZE, title(figure)) for figure in figures}
     return {FILE: _page(figures, names), **pictures}
 
 
