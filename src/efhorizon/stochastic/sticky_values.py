@@ -35,16 +35,16 @@ def sticky_values(mdp: TabularMDP, chance: float) -> StickyValues:
     """Optimal values with sticky actions, for all states of the table at every time."""
     if not 0.0 <= chance < 1.0:
         raise InvalidStickinessError(f"the chance of repeating an action must be at least 0 and below 1, got {chance}")
-    values, room = np.zeros(mdp.transitions.shape), np.empty(mdp.transitions.shape)
-    layer = slice(0, mdp.num_states)
+    num_states = mdp.num_states
+    shape = num_states + 1, mdp.num_actions  # the last row stands for the end, and stays 0
+    values, room = np.zeros(shape), np.zeros(shape)
+    transitions = np.where(mdp.transitions >= 0, mdp.transitions, np.int32(num_states))  # no branch in the inner loop
     codes, rewards = mdp.reward_codes, mdp.reward_values
     for _ in range(mdp.horizon):
-        before = values
-        on_layer(_back, layer, mdp.transitions, codes, rewards, chance, before, room)
-        values, room = room, before
-    following = mdp.transitions[0]
-    first = mdp.rewards[0] + np.where(following >= 0, room[np.maximum(following, 0), np.arange(mdp.num_actions)], 0.0)
-    return StickyValues(values, float(first.max()))
+        on_layer(_back, slice(0, num_states), transitions, codes, rewards, chance, values, room)
+        values, room = room, values
+    first = mdp.rewards[0] + room[transitions[0], np.arange(mdp.num_actions)]
+    return StickyValues(values[:-1], float(first.max()))
 
 
 @compiled
@@ -64,12 +64,9 @@ def _back_block(
         highest = -np.inf
         for action in range(num_actions):
             successor = transitions[state, action]
-            value = rewards[codes[state, action]]
-            if successor >= 0:
-                value += following[successor, action]
+            value = rewards[codes[state, action]] + following[successor, action]
             out[state, action] = value
-            if value > highest:
-                highest = value
+            highest = max(highest, value)
         share = kept * highest
         for action in range(num_actions):
             out[state, action] = share + chance * out[state, action]
