@@ -18,7 +18,8 @@ from efhorizon.build.pipeline import Options, build
 from efhorizon.build.state_rows import RowFile, RowIndex
 from efhorizon.build.target import catalogue_target
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.suites.lattice import BatchedLattice, numbers, shape_of
+from efhorizon.suites.lattice import numbers, shape_of
+from efhorizon.suites.lattice_batched import BatchedLattice
 
 GAME, SIZE = "lattice-3x6", 6**3 - 1
 ALL = 10**6

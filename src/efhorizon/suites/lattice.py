@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from efhorizon.compiled import compiled_with
-from efhorizon.suites.batched import Rows, Successors
+from efhorizon.suites.batched import BatchedSimulator
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.replay import RestoreReport
 from efhorizon.suites.simulator import Screen, Simulator, SimulatorError, Transition
@@ -66,45 +65,6 @@ class Lattice:
 
     def close(self) -> None:
         pass
-
-
-class BatchedLattice:
-    """The same for many states at once."""
-
-    screen_shape: tuple[int, int, int] | None = None
-
-    def __init__(self, game: str) -> None:
-        self.num_actions, self._size = shape_of(game)
-        self.start: NDArray[np.uint8] = np.zeros(self.num_actions, np.uint8)
-
-    def expand(self, states: Rows, out: Successors) -> None:
-        _expand(states, self._size - 1, out.states, out.rewards, out.ended)
-
-    def looks(self, states: Rows) -> Rows | None:
-        return None
-
-    def screens(self, states: Rows) -> NDArray[np.uint8]:
-        return np.zeros((len(states), 1, 1, 1), np.uint8)
-
-    def snapshot(self, state: NDArray[np.uint8]) -> bytes:
-        return state.tobytes()
-
-
-@compiled_with(nogil=True)
-def _expand(states: Any, end: int, out: Any, rewards: Any, ended: Any) -> None:
-    batch, size = states.shape
-    for row in range(batch):
-        left = 0
-        for counter in range(size):
-            left += end - states[row, counter]
-        for action in range(size):
-            for counter in range(size):
-                out[row, action, counter] = states[row, counter]
-            moves = states[row, action] < end
-            if moves:
-                out[row, action, action] += 1
-            ended[row, action] = moves and left == 1
-            rewards[row, action] = 1.0 if moves and left == 1 else 0.0
 
 
 def shape_of(game: str) -> tuple[int, int]:
@@ -170,7 +130,9 @@ class Lattices(Suite):
     def simulator(self, **arguments: Any) -> Simulator:
         return Lattice(**arguments)
 
-    def batched(self, arguments: Mapping[str, Any]) -> BatchedLattice:
+    def batched(self, arguments: Mapping[str, Any]) -> BatchedSimulator:
+        from efhorizon.suites.lattice_batched import BatchedLattice  # it loads numba
+
         return BatchedLattice(**arguments)
 
     def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
