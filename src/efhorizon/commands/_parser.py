@@ -21,11 +21,12 @@ _ORDER = (
 _DESCRIPTION = """\
 How hard is this environment for deep RL, why, and what should I change?
 
-efhorizon turns a deterministic environment (Atari, Procgen, MiniGrid, or your
-own) into an exact table of its states. From the table it computes the effective
-horizon and the other sample-complexity bounds of Laidlaw, Russell and Dragan
-(2023), and says which state makes the environment hard. It also trains PPO, DQN
-and GORP on the table, so that you can compare theory with practice.
+efhorizon turns an environment (Atari, Procgen, MiniGrid, or your own) into an
+exact table of its states. From the table it computes the effective horizon and
+the other sample-complexity bounds of Laidlaw, Russell and Dragan (2023), and
+says which states make the environment hard. It also trains PPO, DQN and GORP on
+the table, so that you can compare theory with practice. Where no table can be
+had, it estimates the same by playing.
 
 start here:
   efhorizon build freeway_10_fs30      makes the table tables/freeway_10_fs30

@@ -42,7 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _arguments.add_horizon(parser, "that of the name or id")
     parser.add_argument(
-        "--max-steps", type=_types.count(), metavar="N", help="budget: steps of the environment (default: 1,000,000)"
+        "--max-steps",
+        "--steps",
+        type=_types.count(),
+        metavar="N",
+        help="budget: steps of the environment (default: 1,000,000)",
     )
     parser.add_argument(
         "--max-minutes", type=_types.minutes, metavar="TIME", help="budget: time, as 90 (minutes), 1h30m or 45s"
