@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from efhorizon.build.search_records import COMMIT, read_commit
+
 NAME = "MiniGrid-KeyCorridorS3R3-v0"  # 108,032 states: some ten seconds, several commits
 KILLS = 5
 
@@ -32,17 +34,22 @@ def started(out: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
 
+def expanded(out: Path) -> int:
+    """The states whose expansion a search has committed."""
+    commits = [read_commit(path.parent) for path in out.rglob(COMMIT)]
+    return max((commit.num_expanded for commit in commits if commit is not None), default=0)
+
+
 def test_five_kills_and_the_same_table(tmp_path: Path) -> None:
-    begun = time.monotonic()
-    whole = started(tmp_path / "whole")
-    expected = json.loads(whole.communicate()[0])
-    duration = time.monotonic() - begun
+    expected = json.loads(started(tmp_path / "whole").communicate()[0])
     rng = np.random.default_rng(9)
     kills, attempt = 0, 0
     while kills < KILLS:
         out = tmp_path / f"killed{attempt}"
         process = started(out)
-        time.sleep(duration * rng.uniform(0.1, 0.5))
+        while process.poll() is None and expanded(out) == 0:
+            time.sleep(0.01)  # until something is kept
+        time.sleep(rng.uniform(0, 2))
         process.kill()
         process.wait()
         if process.returncode == 0:

@@ -53,7 +53,7 @@ def test_no_number_of_the_results_stands_outside_a_claim(numbers: study_claims.N
 
 
 def test_every_committed_figure_is_still_made_and_shown() -> None:
-    text = (PAGES / "tables.md").read_text(encoding="utf-8")
+    text = "".join((PAGES / name).read_text(encoding="utf-8") for name in ("tables.md", "full-length.md"))
     assert [path.name for path in (PAGES / "figures").glob("*.svg") if f'src="figures/{path.name}"' not in text] == []
 
 

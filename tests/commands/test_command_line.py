@@ -197,6 +197,7 @@ OUTPUTS: dict[str, list[list[str]]] = {
     "what-if": [["what-if", GRIDWORLD, "--kind", "horizon", "discount"]],
     "diagnose": [["diagnose", GRIDWORLD, "--max-steps", "30k", "--max-k", "1", "--workers", "1"]],
     "gorp": [["gorp", GRIDWORLD]],
+    "sqirl": [["sqirl", GRIDWORLD, "--m", "1", "--runs", "2"]],
     "train": [["train", GRIDWORLD, "--algo", "gorp", "--settings", "k1"]],
     "policy": [["policy", "show", GRIDWORLD, "--policy", "uniform.npy"]],
     "study": [
@@ -402,6 +403,7 @@ GO_ON = "run the same command to continue"
         ("analyze flat", "efhorizon.library.analyzing.analyze", NOTHING),
         ("what-if flat", "efhorizon.what_if.trials.what_if", NOTHING),
         ("gorp flat --json", "efhorizon.commands._gorp.learning_curve", NOTHING),
+        ("sqirl flat", "efhorizon.stochastic.sqirl.least_m", NOTHING),
         (f"gorp {GRIDWORLD} --live --m 1", "efhorizon.commands._gorp.live_gorp", NOTHING),
         (f"gorp {GRIDWORLD} --live --m 1 --checkpoints none", "efhorizon.commands._gorp.live_gorp", NOTHING),
         (

@@ -160,8 +160,9 @@ def test_gymnasium_environments(tmp_path: Path) -> None:
     lake = run_json("build", "--env", "FrozenLake-v1", "--env-arg", "is_slippery=false", "--workers", 1, cwd=tmp_path)
     assert (lake["num_states"], lake["num_actions"], lake["horizon"], lake["verified"]) == (11, 4, 100, True)
     assert run_json("verify", lake["path"], cwd=tmp_path)["verified"]
-    slippery = run("build", "--env", "FrozenLake-v1", cwd=tmp_path, ok=1).stderr
-    assert "stochastic: after actions [] (observation 0), action" in slippery
+    slippery = run("build", "--env", "FrozenLake-v1", cwd=tmp_path).stdout  # its probabilities are known
+    assert "126 outcomes, horizon 100" in slippery
+    assert "add --fixed-noise" in run("build", "--env", "Blackjack-v1", "--horizon", 5, cwd=tmp_path, ok=1).stderr
 
 
 def test_budgets_and_partial_tables(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from efhorizon.commands._groups import Command
 # The order of `efhorizon --help`: from an environment to a report. Commands that are not named follow.
 _ORDER = (
     *("list", "build", "verify", "show", "export"),
-    *("analyze", "what-if", "diagnose", "gorp", "train", "policy"),
+    *("analyze", "what-if", "diagnose", "gorp", "sqirl", "train", "policy"),
     *("study", "evaluate", "report", "serve", "dataset", "demo"),
     "completion",
 )
