@@ -26,7 +26,7 @@ ALL = 10**6
 
 
 def searched(folder: Path, game: str = GAME, horizon: int = ALL, **options: Any) -> BatchedSearch:
-    search = BatchedSearch(folder, BatchedLattice(game), {}, **options)
+    search = BatchedSearch(folder, BatchedLattice(*shape_of(game)), {}, **options)
     explore_batched(search, horizon)
     return search
 
@@ -56,7 +56,7 @@ def test_lattices_are_what_their_closed_form_says(game: str, tmp_path: Path) -> 
 
 
 def test_a_search_that_was_stopped_continues(tmp_path: Path) -> None:
-    first = BatchedSearch(tmp_path, BatchedLattice(GAME), {})
+    first = BatchedSearch(tmp_path, BatchedLattice(*shape_of(GAME)), {})
     explore_batched(first, 5)
     known = first.num_states
     assert first.complete_horizon == 5
@@ -69,7 +69,7 @@ def test_a_search_that_was_stopped_continues(tmp_path: Path) -> None:
 
 def test_numbers_widen_when_32_bits_are_too_few(tmp_path: Path) -> None:
     """The limit is set low here: what changes at 2^31 states changes at 100."""
-    first = BatchedSearch(tmp_path, BatchedLattice(GAME), {}, most_narrow=100)
+    first = BatchedSearch(tmp_path, BatchedLattice(*shape_of(GAME)), {}, most_narrow=100)
     explore_batched(first, 3)
     assert first.number_bytes == 4
     first.close()
@@ -78,7 +78,7 @@ def test_numbers_widen_when_32_bits_are_too_few(tmp_path: Path) -> None:
     assert search.mapped("transitions").dtype == np.int64
     check_closed_form(search, GAME)
     search.close()
-    again = BatchedSearch(tmp_path, BatchedLattice(GAME), {}, most_narrow=100)
+    again = BatchedSearch(tmp_path, BatchedLattice(*shape_of(GAME)), {}, most_narrow=100)
     check_closed_form(again, GAME)
     assert not (tmp_path / "transitions").exists()
     narrow = searched(tmp_path / "narrow")
@@ -147,16 +147,16 @@ def test_limits_are_one_clear_line(tmp_path: Path) -> None:
     with pytest.raises(EfhorizonError, match=r"^merging 215 states needs up to 0\.0 GB of memory, and 0\.0 GB may be"):
         large_table(search, 50, max_memory=1000)
     with pytest.raises(StoreError, match="another build is working on this search"):
-        BatchedSearch(tmp_path / "s", BatchedLattice(GAME), {})
+        BatchedSearch(tmp_path / "s", BatchedLattice(*shape_of(GAME)), {})
     search.close()
-    stopped = BatchedSearch(tmp_path / "t", BatchedLattice("lattice-4x30"), {})
+    stopped = BatchedSearch(tmp_path / "t", BatchedLattice(*shape_of("lattice-4x30")), {})
     assert explore_batched(stopped, ALL, budget=Budget(max_memory=1)).stopped_by in (None, "--max-memory 0 MB")
     with pytest.raises(EfhorizonError, match="there is no batched simulator of this environment"):
         build(catalogue_target("MiniGrid-MemoryS7-v0"), Options(tmp_path, batched=True))
 
 
 def test_out_of_disk_is_one_clear_line(tmp_path: Path) -> None:
-    search = BatchedSearch(tmp_path, BatchedLattice("lattice-4x16"), {})
+    search = BatchedSearch(tmp_path, BatchedLattice(*shape_of("lattice-4x16")), {})
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
@@ -176,4 +176,4 @@ def test_damage_is_found(tmp_path: Path) -> None:
     content[10] ^= 1
     (tmp_path / "rows").write_bytes(content)
     with pytest.raises(StoreError, match="not what was written; the search is damaged"):
-        BatchedSearch(tmp_path, BatchedLattice(GAME), {})
+        BatchedSearch(tmp_path, BatchedLattice(*shape_of(GAME)), {})

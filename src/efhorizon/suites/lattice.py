@@ -133,7 +133,7 @@ class Lattices(Suite):
     def batched(self, arguments: Mapping[str, Any]) -> BatchedSimulator:
         from efhorizon.suites.lattice_batched import BatchedLattice  # it loads numba
 
-        return BatchedLattice(**arguments)
+        return BatchedLattice(*shape_of(**arguments))
 
     def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
         return RestoreReport(True)  # the counters are all there is

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from efhorizon.compiled import compiled_with
 from efhorizon.suites.batched import Rows, Successors
-from efhorizon.suites.lattice import shape_of
 
 
 class BatchedLattice:
@@ -17,8 +16,9 @@ class BatchedLattice:
 
     screen_shape: tuple[int, int, int] | None = None
 
-    def __init__(self, game: str) -> None:
-        self.num_actions, self._size = shape_of(game)
+    def __init__(self, counters: int, size: int) -> None:
+        """`counters` counters with `size` values each."""
+        self.num_actions, self._size = counters, size
         self.start: NDArray[np.uint8] = np.zeros(self.num_actions, np.uint8)
 
     def expand(self, states: Rows, out: Successors) -> None:
