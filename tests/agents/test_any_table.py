@@ -92,6 +92,26 @@ def test_without_observations_agents_see_the_state() -> None:
         observed_table(corridor(9_000, horizon=2, id="long"))
 
 
+def test_rewards_without_a_common_unit_are_counted_as_finely_as_returns_can_be(rng: np.random.Generator) -> None:
+    horizon = 7
+    transitions = rng.integers(5, size=(5, 3)).astype(np.int32)
+    rewards = rng.normal(size=(5, 3)).astype(np.float32).astype(np.float64)
+    rewards[2, 1] = 1e-30
+    mdp = TabularMDP(transitions, rewards, horizon)
+    assert mdp.reward_units() is None
+    table = observed_table(mdp)
+    best = np.zeros(5)
+    for _ in range(horizon):
+        best = (rewards + best[transitions]).max(axis=1)
+    assert np.abs(table.reward_units * table.unit - rewards).max() <= 0.5 * table.unit
+    assert abs(table.optimal_units * table.unit - best[0]) <= 0.5 * horizon * table.unit
+    counted = np.zeros(5, np.int64)
+    for _ in range(horizon):
+        counted = (table.reward_units + counted[transitions]).max(axis=1)
+    assert table.optimal_units == counted[0]  # some policy attains it, exactly
+    assert np.abs(table.reward_units).max() * horizon < 2**31
+
+
 def test_rows_depend_on_what_is_observed() -> None:
     """The fingerprint of a table does not: other observations of the same graph are another experiment."""
     one = observed_corridor(spaces.Discrete(3), [0, 1, 2])

@@ -99,9 +99,7 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
     name = mdp.metadata.get("id")
     if not mdp.is_complete:
         raise UntrainableTableError(f"{name}: the table is unfinished; training needs a complete one")
-    units = mdp.reward_units()
-    if units is None or int(np.abs(units[0]).max()) * mdp.horizon > _MAX_RETURN_UNITS:
-        raise UntrainableTableError(f"{name}: rewards have no common unit, so returns are not exact")
+    units, unit, optimal_units = _reward_units(mdp)
     entry = _entry(mdp)
     suite = registry.suite(mdp.metadata.get("suite") if entry is None else entry.suite)
     node_states, transitions, observation = np.arange(mdp.num_states), mdp.transitions, np.arange(mdp.num_states)
@@ -112,21 +110,36 @@ def observed_table(mdp: TabularMDP) -> ObservedTable:
     else:
         node_states, transitions, observation, seen = _of_entry(mdp, entry)
     codes = mdp.reward_codes[node_states]
-    plan = optimal_plan(mdp)
     factor = float(mdp.metadata.get("reward_factor", 1.0)) if entry is None else entry.reward_factor
     return ObservedTable(
         id=str(mdp.metadata.get("id", None if entry is None else entry.name)),
         transitions=np.asarray(transitions, np.int32),
         rewards=(mdp.reward_values / factor).astype(np.float32)[codes],
-        reward_units=units[0].astype(np.int32)[codes],
-        unit=float(units[1]),
+        reward_units=units.astype(np.int32)[codes],
+        unit=unit,
         horizon=mdp.horizon,
         state=node_states.astype(np.int32),
         observation=observation.reshape(-1).astype(np.int32),
         seen=seen,
-        optimal_units=round(plan.optimal_return / float(units[1])),
+        optimal_units=optimal_units,
         bootstraps_at_horizon=suite.bootstraps_at_horizon and not isinstance(seen, ImageStacks),
     )
+
+
+def _reward_units(mdp: TabularMDP) -> tuple[NDArray[np.int64], float, int]:
+    """The rewards [R] as whole numbers of a unit, the unit, and the optimal return in units.
+
+    Where rewards have no common unit, or one too small, they are rounded to the finest that returns can be counted in,
+    some 10^9 to a return; what is optimal is then decided on the rounded table, where it is exact.
+    """
+    exact = mdp.reward_units()
+    if exact is not None and int(np.abs(exact[0]).max()) * mdp.horizon <= _MAX_RETURN_UNITS:
+        unit = float(exact[1])
+        return exact[0].astype(np.int64), unit, round(optimal_plan(mdp).optimal_return / unit)
+    unit = float(np.abs(mdp.reward_values).max()) * mdp.horizon / (_MAX_RETURN_UNITS // 2)
+    rounded = np.rint(mdp.reward_values / unit).astype(np.int64)
+    whole = TabularMDP(mdp.transitions, (mdp.reward_codes, rounded.astype(np.float64)), mdp.horizon)
+    return rounded, unit, round(optimal_plan(whole).optimal_return)
 
 
 def network_on(mdp: TabularMDP) -> NetworkKind:
