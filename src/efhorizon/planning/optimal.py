@@ -78,6 +78,11 @@ def optimal_plan(mdp: TabularMDP, rng: np.random.Generator | None = None) -> Opt
     return OptimalPlan(float(value * unit), actions)
 
 
+def optimal_sum(mdp: TabularMDP, units: NDArray[np.int64]) -> int:
+    """The largest sum of rewards that an action sequence gets, if the rewards are these whole numbers [R]."""
+    return int(_induction(mdp, units, np.zeros(0, np.int64), keep_actions=False)[0])
+
+
 def return_range(mdp: TabularMDP) -> tuple[float, float]:
     """The worst and the best return that any action sequence gets."""
     units, unit = _units(mdp)

@@ -29,7 +29,7 @@ from efhorizon import catalog
 from efhorizon.build.framestack import OBSERVATION, histories
 from efhorizon.errors import EfhorizonError, InvalidTableError
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning.optimal import optimal_plan
+from efhorizon.planning.optimal import optimal_sum
 from efhorizon.suites import registry
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.observation_layout import Layout, Numbers, stored_layout
@@ -134,12 +134,11 @@ def _reward_units(mdp: TabularMDP) -> tuple[NDArray[np.int64], float, int]:
     """
     exact = mdp.reward_units()
     if exact is not None and int(np.abs(exact[0]).max()) * mdp.horizon <= _MAX_RETURN_UNITS:
-        unit = float(exact[1])
-        return exact[0].astype(np.int64), unit, round(optimal_plan(mdp).optimal_return / unit)
+        units, unit = exact[0].astype(np.int64), float(exact[1])
+        return units, unit, optimal_sum(mdp, units)
     unit = float(np.abs(mdp.reward_values).max()) * mdp.horizon / (_MAX_RETURN_UNITS // 2)
-    rounded = np.rint(mdp.reward_values / unit).astype(np.int64)
-    whole = TabularMDP(mdp.transitions, (mdp.reward_codes, rounded.astype(np.float64)), mdp.horizon)
-    return rounded, unit, round(optimal_plan(whole).optimal_return)
+    units = np.rint(mdp.reward_values / unit).astype(np.int64)
+    return units, unit, optimal_sum(mdp, units)
 
 
 def network_on(mdp: TabularMDP) -> NetworkKind:
