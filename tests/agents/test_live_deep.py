@@ -172,6 +172,7 @@ def test_replay_gives_back_what_was_seen(shape: tuple[int, ...]) -> None:
 # --- learning
 
 
+@pytest.mark.slow
 def test_ppo_learns_cartpole() -> None:
     training = LiveTraining(CARTPOLE, PPOSettings(gamma=0.99, rate=1e-3), 0, 4_096)
     curve = train_live(training, max_steps=16_384, device=CPU, threads=1).curve
@@ -256,6 +257,7 @@ def killed_three_times(game: str, algorithm: str, folder: Path) -> None:
     assert run(0, saved).stdout == f"{whole.curve!r} {whole.best_return} {whole.steps}\n"
 
 
+@pytest.mark.slow  # GORP's run is killed in test_gorp_curve.py
 def test_killed_three_times(tmp_path: Path) -> None:
     killed_three_times("CartPole-v1", "dqn", tmp_path)
 

@@ -29,7 +29,7 @@ def survey(p: float, budget: float, rng: np.random.Generator) -> list[Run]:
     return runs
 
 
-@pytest.mark.parametrize("p", [0.01, 0.1])
+@pytest.mark.parametrize("p", [pytest.param(0.01, marks=pytest.mark.slow), 0.1])
 def test_intervals_cover_the_exact_m_and_are_narrow(p: float) -> None:
     rng, truth, covered, widths = np.random.default_rng(5), exact_m(p), [], []
     for _ in range(24):

@@ -49,7 +49,11 @@ def test_agents_do_not_see_the_previous_action(corridor: TabularMDP) -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "settings"), [("ppo", PPOSettings(gamma=1.0)), ("dqn", DQNSettings(gamma=1.0, schedule_steps=20_000))]
+    ("algorithm", "settings"),
+    [
+        ("ppo", PPOSettings(gamma=1.0)),
+        pytest.param("dqn", DQNSettings(gamma=1.0, schedule_steps=20_000), marks=pytest.mark.slow),
+    ],
 )
 def test_learners_solve_a_sticky_corridor(corridor: TabularMDP, algorithm: str, settings: PPOSettings) -> None:
     runs = train_sticky(corridor, 0.25, algorithm, settings, [0, 1], max_steps=60_000, evaluation_interval=5_000)  # type: ignore[arg-type]
@@ -75,6 +79,7 @@ def test_the_chance_is_drawn_as_often_as_it_should() -> None:
     assert (drawn == 1).mean() == pytest.approx(0.25, abs=0.015)
 
 
+@pytest.mark.slow
 def test_sqirl_with_a_network_solves_a_sticky_corridor(corridor: TabularMDP) -> None:
     table, made = sticky_observed_table(corridor, 0.25)
     plan = Plan(made)
