@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from difflib import get_close_matches
@@ -14,10 +15,11 @@ from efhorizon.suites.suite import Suite
 
 
 class UnknownNameError(EfhorizonError, LookupError):
-    """No entry has this name; the message is one line for the user."""
+    """No entry has this name, nor does Gymnasium know it; the message is one line for the user."""
 
     def __init__(self, name: str) -> None:
-        by_lower_case = {known.lower(): known for known in _by_name()}
+        registered = getattr(sys.modules.get("gymnasium"), "registry", {})  # where names can also be ids
+        by_lower_case = {known.lower(): known for known in (*_by_name(), *registered)}
         closest = [by_lower_case[match] for match in get_close_matches(name.lower(), by_lower_case, n=5, cutoff=0.0)]
         super().__init__(f"no environment is called {name!r}; closest: {', '.join(closest)}")
 

@@ -149,9 +149,9 @@ def test_pairs_that_earn_nothing_share_one_distribution() -> None:
     [
         ([[0.0, 1.0]], {"gamma": 0.99999}, "gamma = 0.99999.* over 5 steps lie on too fine a lattice"),
         ([[0.0, 1.0]], {"gamma": 1e-300}, "gamma = 1e-300.* too fine"),
-        ([[0.0, 1.0]], {"gamma": 0.99, "max_points": 10_000}, "more than 10000"),
+        ([[0.0, 1.0]], {"gamma": 0.99, "max_points": 10_000}, "more than 10,000"),
         ([[1e-30, 1.0]], {}, "no common unit"),
-        ([[1e-6, 1.0]], {"max_points": 10_000}, "more than 10000"),
+        ([[1e-6, 1.0]], {"max_points": 10_000}, "more than 10,000"),
     ],
 )
 def test_no_lattice_is_one_clear_line(rewards: list[list[float]], options: dict[str, float], message: str) -> None:

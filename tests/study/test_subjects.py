@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -13,7 +14,10 @@ from efhorizon import EfhorizonError, TabularMDP, analyze
 from efhorizon.build.target import Target
 from efhorizon.catalog import UnknownNameError
 from efhorizon.commands import main
+from efhorizon.evaluation.forecast_rows import record_features
+from efhorizon.forecast.features import features
 from efhorizon.io.tables import load_table, opened_table, save
+from efhorizon.study.analysis_record import is_complete
 from efhorizon.study.forecast import forecast
 from efhorizon.study.kept_analysis import keep_analysis
 from efhorizon.study.plan import Plan, environment_names
@@ -21,6 +25,7 @@ from efhorizon.study.results import Results
 from efhorizon.study.stages import study
 from efhorizon.study.subjects import StoredTable, subject
 from efhorizon.study.tasks import RunPlan
+from efhorizon.suites.observation_layout import METADATA, layout_as_json, layout_of_space, screen_of
 from efhorizon.suites.simulator import SimulatorError
 
 GORP = (RunPlan("gorp", "k1"),)
@@ -109,6 +114,36 @@ def test_an_analysis_is_kept_and_a_study_takes_it_over(folder: Path) -> None:
     completed = Results(folder / "r").analysis("own-T6")
     assert keep_analysis(folder / "r", mdp, analysis, max_k=1, is_uniform=True) is None
     assert Results(folder / "r").analysis("own-T6") == completed  # which has other rules for ties too
+
+
+def test_with_one_action_there_is_an_analysis_too(folder: Path) -> None:
+    """It is a goal MDP, and H is to the base of 1."""
+    mdp = TabularMDP([[1], [-1]], [[0.0], [1.0]], 3, metadata={"id": "single"})
+    found = analyze(mdp)
+    assert (found.goal.m, found.goal.effective_horizon, found.goal.sample_complexity) == (1, 1.0, 9)
+    assert keep_analysis(folder / "results", mdp, found, max_k=3, is_uniform=True) is None
+    assert main(["report", str(folder / "results")]) == 0
+
+
+def test_a_report_forecasts_what_analyze_does(folder: Path) -> None:
+    """Whether agents see images is part of a forecast, and only the table tells."""
+    for name, space, sees_images in (
+        ("flat", gymnasium.spaces.Discrete(4), False),
+        ("seen", gymnasium.spaces.Box(0, 255, (40, 40, 3), np.uint8), True),
+    ):
+        layout = layout_of_space(space)
+        screens = np.stack([screen_of(layout, space.sample()) for _ in range(4)])
+        told = {"id": name, "suite": "gymnasium", METADATA: layout_as_json(layout)}
+        plain = corridor()
+        mdp = TabularMDP(
+            plain.transitions, plain.rewards, 6, screens=screens, screen_mapping=np.arange(4), metadata=told
+        )
+        found = analyze(mdp)
+        assert features(found).is_image is sees_images
+        assert keep_analysis(folder / "results", mdp, found, max_k=3, is_uniform=True) is None
+        stored = Results(folder / "results").analysis(name)
+        assert is_complete(stored)
+        assert record_features(stored) == features(found)
 
 
 def test_what_is_not_kept_is_said(folder: Path) -> None:

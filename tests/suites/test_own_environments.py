@@ -43,6 +43,7 @@ class Colours(enum.Enum):
         ({"ACTION_NAMES": {0: "left", 1: "right"}}, ("left", "right")),
         ({"actions": {"right": 1, "left": 0}}, ("left", "right")),
         ({"Actions": Colours}, ("red", "green")),
+        ({"ACTIONS": ("left", "right")}, ("left", "right")),
         ({"actions": ["only one"]}, None),
         ({"actions": 7}, None),
         ({"action_names": [1, 2]}, None),

@@ -36,7 +36,7 @@ def goal_horizon(problem: Problem) -> GoalHorizon:
         return GoalHorizon(problem.is_goal_mdp, None, None, None, None, None, reason)
     horizon, num_actions = problem.mdp.horizon, problem.mdp.num_actions
     first = problem.exploration.sweeps[0]
-    if first.least_optimal is None:  # no goal can be reached in time: every policy is optimal
+    if first.least_optimal is None or num_actions == 1:  # no goal can be reached in time, or nothing else can be done
         return GoalHorizon(True, None, 1, 1.0, horizon**2 * num_actions, None)
     p = first.least_optimal_q / problem.rewards[-1]
     episodes = math.log(2 * horizon) / p

@@ -68,9 +68,7 @@ def gymnasium_target(
     if horizon is None:
         horizon = time_limit(source)
     if horizon is None:
-        raise SimulatorError(
-            f"{source.name}: it has no time limit; say how long an episode is: give one with --horizon 50"
-        )
+        raise SimulatorError(f"{source.name}: it has no time limit; say how long an episode is, as with --horizon 50")
     if horizon < 1:
         raise SimulatorError(f"the horizon must be at least 1, got {horizon}")
     _check_horizon(horizon)

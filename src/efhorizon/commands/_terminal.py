@@ -44,12 +44,12 @@ class _Console(Console):
         raise BrokenPipeError  # `main` knows what that means; rich would exit with an error
 
 
-messages = _Console(stderr=True, highlight=False, width=_width(sys.stderr))
+messages = _Console(stderr=True, highlight=False, emoji=False, width=_width(sys.stderr))
 
 
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
     """Print lines of markup, unwrapped, and tables; to stdout unless a console is given."""
-    console = console or _Console(highlight=False, width=_width(sys.stdout))
+    console = console or _Console(highlight=False, emoji=False, width=_width(sys.stdout))
     for part in parts:
         if isinstance(part, str):
             console.print(printable(part), soft_wrap=True)

@@ -173,7 +173,10 @@ def _targets(options: argparse.Namespace) -> list[Target]:
     if name is None:
         for given in ("env_arg", "wrapper", "seed", "fixed_noise"):
             if getattr(options, given):
-                raise UsageError(f"--{given.replace('_', '-')} goes with --env: {options.name} has none")
+                option = f"--{given.replace('_', '-')}"
+                raise UsageError(
+                    f"{option} goes with --env: {options.name} is a name of the catalogue, which takes none"
+                )
         return [catalogue_target(options.name, options.horizon)]
     return [
         gymnasium_target(

@@ -82,9 +82,7 @@ def subject_of(
     source = environment_source(env, arguments, wrappers)
     limit = time_limit(source) if horizon is None else horizon
     if limit is None:
-        raise SimulatorError(
-            f"{source.name}: it has no time limit; say how long an episode is: give one with --horizon 50"
-        )
+        raise SimulatorError(f"{source.name}: it has no time limit; say how long an episode is, as with --horizon 50")
     return _of_source(source, min(limit, MAX_HORIZON), fixed_start)
 
 

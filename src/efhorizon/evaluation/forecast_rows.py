@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from msgspec import UNSET
+
 from efhorizon.bounds.interval import Interval
 from efhorizon.evaluation.rules import RULES, Rule, under
 from efhorizon.evaluation.source import StudyData
@@ -33,7 +35,7 @@ def record_features(analysis: AnalysisRecord[CompleteFigures]) -> Features:
         window=figures.epw,
         horizon=figures.horizon,
         num_actions=figures.num_actions,
-        is_image=plays.network(analysis.game or analysis.id) == "image" if plays.has_names else None,
+        is_image=plays.network(analysis.game or analysis.id) == "image" if plays.has_names else _told(analysis),
         is_shaped=analysis.unshaped is not None,
         is_goal=figures.goal_mdp is not None and figures.goal_mdp.is_goal_mdp,
         can_lose=worst is not None and worst < 0,
@@ -41,6 +43,11 @@ def record_features(analysis: AnalysisRecord[CompleteFigures]) -> Features:
         optimal_chance=figures.optimal_return_probability,
         has_policy=analysis.policy != UNIFORM,
     )
+
+
+def _told(analysis: AnalysisRecord[CompleteFigures]) -> bool | None:
+    """Whether agents see images, where the environment is not listed; earlier analyses do not tell."""
+    return None if analysis.sees_images is UNSET else analysis.sees_images
 
 
 def forecast_rows(data: StudyData, rule: Rule = RULE) -> dict[Algorithm, list[Outcome]]:

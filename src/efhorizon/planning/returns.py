@@ -114,7 +114,9 @@ def return_distributions(
             kept.append(following.part(distinct))
             num_kept, num_points = num_kept + len(distinct), num_points + len(kept[-1].mass)
         if num_points > MAX_KEPT_POINTS:
-            raise NoLatticeError(f"laws of returns need {num_points} lattice points, more than {MAX_KEPT_POINTS}")
+            raise NoLatticeError(
+                f"the distributions of returns need {num_points:,} points, more than {MAX_KEPT_POINTS:,}"
+            )
     return ReturnDistributions(index, _joined(kept), scale.unit, mixing_error(timeline), units)
 
 
@@ -165,7 +167,9 @@ def _mixed(
     _supports(pairs, mixture, classes, following, step, bounds)
     starts = np.concatenate([[0], np.cumsum(bounds[1] - bounds[0] + 1)])
     if starts[-1] > max_points:
-        raise NoLatticeError(f"laws of returns at time {time} need {starts[-1]} lattice points, more than {max_points}")
+        raise NoLatticeError(
+            f"the distributions of returns at time {time} need {starts[-1]:,} points, more than {max_points:,}"
+        )
     result = Lattice(starts, bounds[0], np.zeros(int(starts[-1])))
     result.mass[0] = 1.0
     on_layer(_mix, slice(0, len(pairs)), pairs, mixture, classes, following, step, result)

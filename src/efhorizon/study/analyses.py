@@ -30,6 +30,7 @@ from efhorizon.bounds.effective_horizon import effective_horizon_with
 from efhorizon.bounds.measures import Measure
 from efhorizon.bounds.registry import BUILT_IN, registered_bounds, registered_measures
 from efhorizon.errors import InvalidTableError, StoreError
+from efhorizon.forecast.features import sees_images
 from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.gorp.ties import Ties
 from efhorizon.io.behaviour import is_version, version_name
@@ -270,6 +271,7 @@ def analysis_record(
         start_observation=start_observation,
         start_drawing=start_drawing,
         observation_note=observation_note(mdp) or UNSET,
+        sees_images=UNSET if start_observation is UNSET else bool(sees_images(mdp.metadata)),
         picture_note=UNSET if start_picture is not None else picture_note(mdp) or UNSET,
         episode=episode,
         seconds=StageSeconds(

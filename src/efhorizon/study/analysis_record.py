@@ -372,6 +372,7 @@ class AnalysisRecord(Record, Generic[FiguresT_co], frozen=True, kw_only=True):
     start_drawing: Text | UnsetType = UNSET
     picture_note: Text | UnsetType = UNSET  # why there are no pictures
     observation_note: Text | UnsetType = UNSET  # what to know about what agents see
+    sees_images: bool | UnsetType = UNSET  # whether agents see images; of environments that are not listed
     episode: EpisodeSheet | None = None
     seconds: StageSeconds | None = None
     provenance: AnalysisProvenance | None = None

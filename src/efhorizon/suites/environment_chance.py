@@ -104,7 +104,7 @@ def _check_reset(simulator: GymnasiumSimulator) -> None:
     if starts[0][:2] != starts[1][:2]:
         raise StochasticError(
             f"stochastic: two resets with seed {simulator.seed} gave {_short(starts[0][2])} and {_short(starts[1][2])}",
-            "let reset() call super().reset(seed=seed) and draw from self.np_random",
+            "let reset() call super().reset(seed=seed), draw from self.np_random and keep nothing of earlier episodes",
         )
 
 

@@ -2,7 +2,7 @@
 
     get_action_meanings()              Atari, and many others
     action_names, ACTION_NAMES         a sequence of names, or a mapping between names and numbers
-    actions, Actions                   an enum, as MiniGrid has
+    actions, Actions, ACTIONS          the same, or an enum, as MiniGrid has
 
 They are looked for in the environment and then in every wrapper below it, the outermost first. Gymnasium's own small
 environments do not tell them, but its documentation does.
@@ -16,7 +16,7 @@ import numbers
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_ATTRIBUTES = ("action_names", "ACTION_NAMES", "actions", "Actions")
+_ATTRIBUTES = ("action_names", "ACTION_NAMES", "actions", "Actions", "ACTIONS")
 _LONGEST_NAME = 60
 _GYMNASIUM = "gymnasium.envs."
 _DOCUMENTED = {  # by class

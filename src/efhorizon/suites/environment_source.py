@@ -59,8 +59,8 @@ class EnvironmentSource:
             env = self._bare(arguments)
         except SimulatorError:
             raise
-        except Exception as error:  # an unknown id, a missing package, wrong arguments: all are one line to the user
-            raise SimulatorError(f"{self.name}: {first_line(error)}") from None
+        except Exception as error:
+            raise _not_made(self.name, error) from None
         if not isinstance(env, gymnasium.Env):
             raise SimulatorError(f"{self.name}: made {type(env).__name__}, which is not a gymnasium.Env")
         for wrapper in self.wrappers:
@@ -158,6 +158,15 @@ def with_arguments(source: EnvironmentSource, **more: Any) -> EnvironmentSource:
     return replace(source, arguments={**source.arguments, **_as_json(more)})
 
 
+def _not_made(name: str, error: Exception) -> SimulatorError:
+    """An unknown id, a missing package, wrong arguments: all are one line to the user."""
+    reason = first_line(error)
+    if isinstance(error, gymnasium.error.DependencyNotInstalled) and "box2d" in reason.lower():
+        return MissingExtraError("box2d", "Box2D")
+    is_incomplete = isinstance(error, TypeError) and "missing" in reason and "argument" in reason
+    return SimulatorError(f"{name}: {reason}" + ("; give it with --env-arg KEY=VALUE" if is_incomplete else ""))
+
+
 def _is_limit(limit: Any) -> bool:
     return type(limit) is not bool and isinstance(limit, int | np.integer) and 0 < int(limit) < sys.maxsize
 
@@ -168,7 +177,7 @@ def _with_limit(source: EnvironmentSource, maker: Any) -> gymnasium.Env[Any, Any
     try:
         env = maker(**from_json(dict(source.arguments)))
     except Exception as error:
-        raise SimulatorError(f"{source.name}: {first_line(error)}") from None
+        raise _not_made(source.name, error) from None
     return env if isinstance(env, gymnasium.Env) else source.made()  # which says what is wrong
 
 

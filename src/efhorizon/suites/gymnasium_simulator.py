@@ -129,12 +129,23 @@ class GymnasiumSimulator:
 
     def step(self, action: int) -> Transition:
         started = time.perf_counter()
-        self.observation, reward, terminated, truncated, _ = self._env.step(self._first_action + action)
-        self.path.append(action)
+        try:
+            self.observation, reward, terminated, truncated, _ = self._env.step(self._first_action + action)
+        except EfhorizonError:
+            raise
+        except Exception as error:
+            raise failure(error, self._told(action)) from None
         self._step_seconds = 0.9 * self._step_seconds + 0.1 * (time.perf_counter() - started)
-        if not math.isfinite(reward):
-            raise SimulatorError(f"after actions {self.path} the reward is {reward}, which is not a number")
-        return Transition(float(reward), bool(terminated or truncated))
+        paid = _number(reward)
+        if not math.isfinite(paid):
+            shown = " ".join(str(reward).split())
+            raise SimulatorError(f"{self._told(action)}: the reward is {shown:.40}, which is not a number")
+        self.path.append(action)
+        return Transition(paid, bool(terminated or truncated))
+
+    def _told(self, action: int) -> str:
+        """An action and how its state was reached, for people."""
+        return f"{self._source.name}: action {action} after actions {self.path}"
 
     def get_state(self) -> bytes:
         path = np.array(self.path, "<u2").tobytes()
@@ -273,6 +284,9 @@ class SnapshotSimulator(GymnasiumSimulator):
         np.random.seed(seed)
         self.set_state(state)
 
+    def _told(self, action: int) -> str:
+        return f"{self._source.name}: action {action}"  # how a restored state was reached is not known
+
     def _chosen_identities(self) -> Identities | None:
         self.reset()
         return None
@@ -310,7 +324,7 @@ def failure(error: BaseException, name: str = "the environment") -> SimulatorErr
     hint = ""
     if isinstance(error, TypeError) and "seed" in reason:
         hint = "; reset must be reset(self, *, seed=None, options=None)"
-    elif isinstance(error, ValueError) and "unpack" in reason:
+    elif isinstance(error, TypeError | ValueError) and "unpack" in reason:
         hint = "; reset must return (observation, info), step (observation, reward, terminated, truncated, info)"
     return SimulatorError(f"{name} failed: {type(error).__name__}: {reason}{place}{hint}")
 
@@ -342,6 +356,14 @@ def _reseed(env: Any, seed: int) -> None:
         elif isinstance(generator, np.random.Generator):
             source = generator.bit_generator
             source.state = type(source)(seed).state
+
+
+def _number(reward: Any) -> float:
+    """A reward as a number; NaN where it is none."""
+    try:
+        return float(reward.item() if isinstance(reward, np.ndarray) else reward)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _path_of(state: bytes) -> bytes:

@@ -171,7 +171,7 @@ def _named_environment(
     source = environment_source(name, arguments, wrappers)
     limit = time_limit(source) if horizon is None else horizon
     if limit is None:
-        raise SimulatorError(f"{name}: it has no time limit; say how long an episode is: give one with --horizon 50")
+        raise SimulatorError(f"{name}: it has no time limit; say how long an episode is, as with --horizon 50")
     env = source.made()
     _require_discrete(env, name)
     _check_chance(source)

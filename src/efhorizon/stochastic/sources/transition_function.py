@@ -58,7 +58,7 @@ def from_transition_function(
     length = horizon if horizon is not None else time_limit(source)
     if length is None:
         raise NoTransitionFunctionError(
-            f"{source.name}: it has no time limit; say how long an episode is: give one with --horizon 50"
+            f"{source.name}: it has no time limit; say how long an episode is, as with --horizon 50"
         )
     num_actions = len(next(iter(table.values())))
 
