@@ -11,7 +11,11 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
+
+import efhorizon as ef
+from efhorizon.suites.action_names import action_names
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "own-environment.md").read_text()
@@ -68,3 +72,27 @@ def test_the_snapshots_of_the_page(tmp_path: Path) -> None:
         lambda: gymnasium_simulator("Saved", thing=space["Saved"]), 20, np.random.default_rng(0)
     )
     assert report.exact
+
+
+def test_the_wrapper_of_the_page(tmp_path: Path) -> None:
+    """It numbers the combinations of a MultiDiscrete action, and names them."""
+    (wrapper,) = [text for text in blocks("python") if text.startswith("# flat_actions.py")]
+    space: dict[str, Any] = {}
+    exec(wrapper, space)
+
+    class Lock(gymnasium.Env[int, Any]):
+        """[1, 2] opens it, which pays 1."""
+
+        action_space = gymnasium.spaces.MultiDiscrete([2, 3])
+        observation_space = gymnasium.spaces.Discrete(1)
+
+        def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[int, dict[str, Any]]:
+            return 0, {}
+
+        def step(self, action: Any) -> tuple[int, float, bool, bool, dict[str, Any]]:
+            opens = bool(self.action_space.contains(action)) and action.tolist() == [1, 2]
+            return 0, float(opens), opens, False, {}
+
+    mdp = ef.build(space["FlatActions"](Lock()), horizon=2, out=tmp_path)
+    assert mdp.rewards.tolist() == [[0, 0, 0, 0, 0, 1]]
+    assert action_names(mdp.metadata, 6)[5] == "(1, 2)"

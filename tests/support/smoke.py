@@ -33,6 +33,10 @@ def environment(name: str) -> None:
     assert ef.load(name).fingerprint() == simulator.fingerprint()
 
 
+def lander() -> None:
+    assert ef.build("LunarLander-v3", horizon=2, verify_episodes=2).num_states > 1
+
+
 def report() -> None:
     command("efhorizon", "analyze", "lock", "--results", "results")
     command("efhorizon", "report", "results", "--out", "report")
@@ -63,6 +67,7 @@ CHECKS = {
     "atari": [lambda: environment("freeway_10_fs30")],
     "procgen": [lambda: environment("maze_easy_l0_30_fs1")],
     "minigrid": [lambda: environment("MiniGrid-Empty-5x5-v0")],
+    "box2d": [lander],
     "report": [report],
     "train": [train],
     "plot": [plot],
