@@ -194,7 +194,7 @@ def test_budgets_and_partial_tables(tmp_path: Path) -> None:
         (["build", "freeway_10_fs30", "--env", "Taxi-v4"], 2, "either a NAME or --env"),
         (["build", "--env", "Nope-v3"], 1, "Nope"),
         (["build", "--env", "Pendulum-v1"], 1, "Discrete"),
-        (["build", "--env", "CliffWalking-v1"], 1, "give one with --horizon"),
+        (["build", "--env", "CliffWalking-v1"], 1, "as with --horizon 50"),
         (["build", "--env", "FrozenLake-v1", "--env-arg", "oops"], 2, "KEY=VALUE"),
         (["build", "freeway_10_fs30", "--env-arg", "a=1"], 2, "--env-arg goes with --env"),
         (["build", "freeway_10_fs30", "--horizon", "0"], 2, "at least 1"),

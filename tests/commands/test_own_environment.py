@@ -77,7 +77,7 @@ def test_names_of_tables() -> None:
         ("build freeway_10_fs30 --wrapper a:B", 2, "--wrapper goes with --env"),
         ("build freway_10_fs30", 2, "no environment is called 'freway_10_fs30'"),
         ("build Taxi-v4 --wrapper Nope", 1, "module:Wrapper"),
-        ("build CliffWalking-v1", 1, "give one with --horizon"),
+        ("build CliffWalking-v1", 1, "as with --horizon 50"),
         ("build Blackjack-v1 --horizon 5", 1, "add --fixed-noise"),
         ("gorp FrozenLake-v1 --live --m 1", 1, "GORP needs a deterministic environment, so turn the chance off"),
     ],
