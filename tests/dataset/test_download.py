@@ -20,9 +20,10 @@ import web
 import efhorizon as ef
 from efhorizon.commands import main
 from efhorizon.dataset import registry as registries
+from efhorizon.dataset.answers import RefusedError
 from efhorizon.dataset.registry import FileEntry
 from efhorizon.dataset.remote import remote
-from efhorizon.dataset.transfer import InterruptedDownloadError, RefusedError, fetch
+from efhorizon.dataset.transfer import InterruptedDownloadError, fetch
 
 LOCK, MAZE = "freeway_10_fs30", "maze_easy_l0_30_fs1"
 
