@@ -1,6 +1,6 @@
 """One file from a remote, checked: its size before and while it comes, its SHA-256 at the end.
 
-What has come of a file is kept under the name of its checksum, so that an interrupted download goes on where it
+What has come of a file is kept under the name of its checksum, so that an interrupted download continues where it
 stopped, also in another process. What does not match is deleted: a wrong size, a wrong checksum, an answer that leads
 to another host. A connection that fails is tried again a few times, with growing pauses.
 """
@@ -35,7 +35,7 @@ OnBytes = Callable[[int], None]
 
 
 class InterruptedDownloadError(EfhorizonError):
-    """What has come is kept; the same call goes on."""
+    """What has come is kept; the same call continues."""
 
 
 def small_file(remote: Remote, path: str, max_bytes: int) -> bytes:
@@ -107,7 +107,7 @@ def _complete(remote: Remote, path: str, expected: FileEntry, partial: Path, on_
             if attempts > len(PAUSES):
                 raise InterruptedDownloadError(
                     f"{place(remote, path)}: {failure}; {_size(file):,} of {expected.size:,} bytes are kept, "
-                    "the same command goes on"
+                    "the same command continues"
                 )
             time.sleep(PAUSES[attempts - 1] if attempts else 0)
         os.fsync(file.fileno())

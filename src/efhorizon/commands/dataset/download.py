@@ -14,7 +14,7 @@ DESCRIPTION = """\
 Downloads MDPs into the cache (EFHORIZON_CACHE, or the platform's folder for
 caches), where ef.load finds them. Every file's size and checksum is compared;
 what does not match is refused and nothing of it is kept. A download that was
-interrupted goes on with the same command. With --into the tables are also put
+interrupted continues with the same command. With --into the tables are also put
 into a folder, such as ./tables, where every command finds them by name.
 """
 EXAMPLE = "efhorizon dataset download freeway_10_fs30 --into tables"
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    return "what has come is kept; the same command goes on"
+    return "what has come is kept; the same command continues"
 
 
 def run(options: argparse.Namespace) -> int:
