@@ -412,6 +412,21 @@ def test_what_is_no_remote(given: str, message: str, cache: Path) -> None:
         ef.load(LOCK, remote=given)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["download", LOCK, "--parts", "runs,tables"], "'tables': the data set has no such part, but analysis, bridge"),
+        (["list", "--suite", "Atari"], "--suite Atari: the data set has no such suite, but atari, minigrid, procgen"),
+    ],
+)
+def test_what_a_data_set_does_not_have(
+    served: web.Web, cache: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["dataset", *arguments]) == 1
+    assert message in capsys.readouterr().err
+    assert in_cache(cache) == []
+
+
 def test_commands_need_a_remote(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["dataset", "list"]) == 1
     assert "EFHORIZON_REMOTE" in capsys.readouterr().err

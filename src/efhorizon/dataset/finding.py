@@ -43,9 +43,10 @@ def downloaded(
         dataset.add(remote, base, [registries.TABLE], on_progress)
         return dataset.folder / other.path
     if not kinds:
+        what = "no table of it" if other is None else "no table of it that this version opens"
         raise StoreError(
-            f"{name}: the data set {dataset.registry.name} {dataset.registry.version} has no table of it that this "
-            f"version opens, only: {', '.join(mdp.parts) or 'nothing'}"
+            f"{name}: the data set {dataset.registry.name} {dataset.registry.version} has {what}, "
+            f"only: {', '.join(mdp.parts) or 'nothing'}"
         )
     for kind in kinds:
         dataset.add(remote, base, [kind], on_progress)
