@@ -23,6 +23,7 @@ from test_download import LOCK, MAZE, in_cache, largest, resealed, size
 import efhorizon as ef
 from efhorizon.commands import main
 from efhorizon.dataset import answers, transfer
+from efhorizon.dataset import registry as registries
 from efhorizon.dataset.registry import FileEntry
 from efhorizon.dataset.remote import remote
 from efhorizon.dataset.transfer import fetch, small_file
@@ -258,6 +259,13 @@ def test_a_registry_of_a_million_files(copy: Path, cache: Path) -> None:
     with pytest.raises(ef.EfhorizonError, match="more than 16,777,216 bytes; refused"):
         ef.load(LOCK, remote=copy)
     assert time.process_time() - started < 1
+
+
+def test_no_registry_is_written_that_nobody_can_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registries, "MAX_BYTES", 100)
+    empty = registries.Registry(name="x", version="1", efhorizon="0", content="0" * 64, mdps={}, files={})
+    with pytest.raises(ef.StoreError, match="0 files are too many"):
+        registries.encoded(empty)
 
 
 def test_names_in_any_script(served: web.Web, cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ FILE: Final = "registry.json"
 SUMS: Final = "SHA256SUMS"
 FORMAT: Final = "efhorizon-dataset"
 FORMAT_VERSION: Final = 1
-MAX_BYTES: Final = MAX_TEXT  # some 60,000 files
+MAX_BYTES: Final = MAX_TEXT  # some 50,000 files
 MAX_PARTS: Final = 12  # of a path
 TABLE, BRIDGE, ANALYSIS, RUNS, PICTURES, SCREENS = "table", "bridge", "analysis", "runs", "pictures", "screens"
 TABLE_FORMAT, BRIDGE_FORMAT = "efhorizon-table-1", "bridge-npz"
@@ -108,8 +108,11 @@ def identity(files: Mapping[str, FileEntry]) -> str:
 
 
 def encoded(registry: Registry) -> bytes:
-    """The content of registry.json."""
-    return encoded_record(registry)
+    """The content of registry.json, if it can be read again."""
+    content = encoded_record(registry)
+    if len(content) > MAX_BYTES:
+        raise StoreError(f"{len(registry.files):,} files are too many for one data set: its {FILE} would be too large")
+    return content
 
 
 def read(path: Path) -> Registry:
