@@ -2,7 +2,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 
-.PHONY: api demo docs forecast release sessions study test test-all test-pythons fuzz lint mutants same-behaviour install clean
+.PHONY: api demo docs docs-examples docs-site forecast release sessions study test test-all test-pythons fuzz lint mutants same-behaviour install clean
 
 demo: install
 	$(BIN)/efhorizon demo
@@ -21,7 +21,12 @@ api: install
 
 # The web site, in build/site: pages, equations, gallery and report, with every link checked, and the pages' examples run.
 docs: install
+	$(MAKE) --no-print-directory --jobs 2 --output-sync docs-examples docs-site
+
+docs-examples:
 	$(BIN)/pytest -n 0 tests/test_docs.py tests/library/test_library_docs.py tests/docs
+
+docs-site:
 	$(BIN)/python docs/site/build.py
 
 # The terminal sessions in the pages, typed and run by a script.

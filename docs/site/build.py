@@ -51,7 +51,7 @@ def main() -> int:
     source = options.out.parent / f"{options.out.name}-source"
     assemble(source, quick=options.quick)
     shutil.rmtree(options.out, ignore_errors=True)
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "-c", str(HERE)]
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-j", "2", "-b", "html", "-c", str(HERE)]
     done = subprocess.run([*command, "-d", str(source / "doctrees"), str(source / "pages"), str(options.out)], cwd=ROOT)
     if done.returncode:
         return done.returncode
@@ -85,12 +85,15 @@ def assemble(source: Path, *, quick: bool = False) -> None:
             shutil.copy(path, pages / relative)
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
         (pages / _MOVED[name]).write_text(linked((ROOT / name).read_text(), ROOT / name))
-    report = None if quick else _report(HERE / "extra" / _REPORT)
+    report = None if quick else _started_report(HERE / "extra" / _REPORT)  # the gallery is drawn meanwhile
+    name = None if quick else _REPORT
     (pages / "gallery.md").write_text(
-        gallery.page(ROOT / "data" / "study", HERE / "extra" / "gallery", report, quick=quick)
+        gallery.page(ROOT / "data" / "study", HERE / "extra" / "gallery", name, quick=quick)
     )
     index = (pages / "index.md").read_text()
     if report is not None:
+        if report.wait():
+            raise SystemExit("the report of the study could not be written: run efhorizon report data/study")
         _screenshot(HERE / "extra" / _REPORT / "index.html", pages / "pictures" / "report.png")
         index += f"\nThe report of the study, with a page for each MDP: <a href='{_REPORT}/index.html'>open it</a>.\n"
     (pages / "index.md").write_text(index + contents())
@@ -133,11 +136,10 @@ def _target(found: re.Match[str], page: Path) -> str:
     return label.lstrip("!")[1:-1]  # the file is not part of the site: its name alone
 
 
-def _report(out: Path) -> str:
-    """The web report of the committed study, as a part of the site."""
+def _started_report(out: Path) -> subprocess.Popen[bytes]:
+    """The web report of the committed study, as a part of the site; a process of its own writes it."""
     command = [sys.executable, "-m", "efhorizon", "report", str(ROOT / "data" / "study"), "--out", str(out)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return _REPORT
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def _screenshot(page: Path, picture: Path) -> None:

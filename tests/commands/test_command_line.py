@@ -445,7 +445,7 @@ GO_ON = "run the same command to continue"
         (
             "dataset download maze --remote some",
             "efhorizon.dataset.cache.asked",
-            "what has come is kept; the same command goes on",
+            "what has come is kept; the same command continues",
         ),
         ("dataset verify some", "efhorizon.dataset.checking.check_folder", NOTHING),
         ("dataset import some", "efhorizon.evaluation.original.original", NOTHING),

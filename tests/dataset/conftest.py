@@ -11,6 +11,7 @@ import pytest
 import web
 
 from efhorizon.commands import main
+from efhorizon.dataset import transfer
 from efhorizon.io.tables import save
 from efhorizon.mdp import TabularMDP
 from efhorizon.study.results import Results
@@ -67,6 +68,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("EFHORIZON_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("EFHORIZON_REMOTE", raising=False)
+    monkeypatch.setattr(transfer, "PAUSES", (0.0,) * 4)
     return tmp_path / "cache"
 
 

@@ -20,9 +20,10 @@ import web
 import efhorizon as ef
 from efhorizon.commands import main
 from efhorizon.dataset import registry as registries
+from efhorizon.dataset.answers import RefusedError
 from efhorizon.dataset.registry import FileEntry
 from efhorizon.dataset.remote import remote
-from efhorizon.dataset.transfer import InterruptedDownloadError, RefusedError, fetch
+from efhorizon.dataset.transfer import InterruptedDownloadError, fetch
 
 LOCK, MAZE = "freeway_10_fs30", "maze_easy_l0_30_fs1"
 
@@ -409,6 +410,21 @@ def test_verify_finds_damage_in_the_cache(served: web.Web, cache: Path, capsys: 
 def test_what_is_no_remote(given: str, message: str, cache: Path) -> None:
     with pytest.raises(ef.EfhorizonError, match=message):
         ef.load(LOCK, remote=given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["download", LOCK, "--parts", "runs,tables"], "'tables': the data set has no such part, but analysis, bridge"),
+        (["list", "--suite", "Atari"], "--suite Atari: the data set has no such suite, but atari, minigrid, procgen"),
+    ],
+)
+def test_what_a_data_set_does_not_have(
+    served: web.Web, cache: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["dataset", *arguments]) == 1
+    assert message in capsys.readouterr().err
+    assert in_cache(cache) == []
 
 
 def test_commands_need_a_remote(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from pathlib import Path
@@ -12,8 +13,10 @@ import pytest
 from evaluation_data import published_file
 
 from efhorizon.commands import main
+from efhorizon.errors import EfhorizonError
 from efhorizon.evaluation.beside import beside
 from efhorizon.evaluation.original import original
+from efhorizon.evaluation.original_sticky import Sticky
 from efhorizon.evaluation.source import study_data
 
 LOCK, MAZE = "freeway_10_fs30", "maze_easy_l0_30_fs1"
@@ -28,13 +31,20 @@ def bridge(study: Path, tmp_path: Path) -> Path:
     mdp = folder / "mdps" / LOCK
     mdp.mkdir(parents=True)
     published_file(folder / "summary.csv", (LINE, ONLY_THEIRS))
-    (folder / "summary_sticky.csv").write_text(f"mdp_name,k_min,other\n{LOCK},2.0,x\npong_10_fs30,inf,x\n")
+    (folder / "summary_sticky.csv").write_text(
+        "mdp_name,num_states,k_min,epw,reward_random,sample_complexity_ppo,sample_complexity_sqirl\n"
+        f"{LOCK},7,3.0,4,0.1,5000.0,inf\npong_10_fs30,90,inf,,0.1,,6000\n"
+    )
     assert main(["export", str(study / "tables" / LOCK), str(mdp / "consolidated.npz")]) == 0
     (mdp / "consolidated_analyzed.json").write_text(json.dumps({"min_k": 1, "epw": 4, "effective_horizon": 9.0}))
     (mdp / "consolidated_gorp_bounds.json").write_text(
         json.dumps({"sample_complexity": 512, "effective_horizon": 4.5, "k_results": {}})
     )
-    (mdp / "consolidated_gorp_k_1.json").write_text(json.dumps({"sample_complexity": 480, "m": 8}))
+    for k, median in ((1, 480.0), (2, None)):  # their program writes infinity as null
+        content = {"median_sample_complexity": median, "median_final_return": 1.0, "timesteps_per_iteration": 120}
+        (mdp / f"gorp_{k}.json").write_text(json.dumps(content))
+    sticky = {"num_states": 8, "min_k": 2, "epw": 4, "optimal_return": 1.0, "greedy_returns": [0.5, 1.0]}
+    (mdp / "consolidated_analyzed_sticky_0.25.json").write_text(json.dumps(sticky))
     np.save(mdp / "exploration_policy.npy", np.full((4, 5, 2), 0.5, np.float32))
     return folder
 
@@ -44,9 +54,10 @@ def test_everything_that_is_published_is_found(bridge: Path, study: Path) -> Non
     lock, pong = found.by_name[LOCK], found.by_name["pong_10_fs30"]
     assert (lock.num_states, lock.num_actions, lock.horizon) == (4, 2, 4)
     assert (lock.min_k, lock.epw, lock.effective_horizon, lock.bound) == (1, 4, 4.5, 512)
-    assert lock.gorp == {"consolidated_gorp_k_1.json": 480}
+    assert lock.gorp == {"1": 480, "2": None}
     assert lock.policies == ["exploration_policy.npy"]
-    assert (lock.sticky_min_k, pong.sticky_min_k) == (2, None)
+    assert lock.sticky == Sticky(num_states=8, min_k=2, epw=4, needed={"ppo": 5000, "sqirl": None})  # the file first
+    assert pong.sticky == Sticky(num_states=90, needed={"sqirl": 6000})
     assert lock.needed == {"ppo": 1000, "dqn": None, "gorp": 900}
     assert lock.fingerprint == study_data(study).analyses[LOCK].fingerprint
     assert pong.fingerprint is None
@@ -103,6 +114,33 @@ def test_the_folder_of_mdps_alone(bridge: Path) -> None:
     assert found.mdps[0].needed == {}
 
 
+def test_shaped_gridworlds_are_in_a_folder_of_their_own(bridge: Path) -> None:
+    """Their tables do not say a horizon; the summary does."""
+    name = "MiniGrid-Tiny-DistanceShaped-v0"
+    folder = bridge / "mdps_with_reward_shaping" / name
+    folder.mkdir(parents=True)
+    np.savez(folder / "consolidated.npz", transitions=np.array([[0, -1]]), rewards=np.array([[0, 1]], np.float32))
+    shaped = LINE.replace(LOCK, name).replace("atari,base,4,2,4", "minigrid,reward_shaping,40,2,2")
+    published_file(bridge / "summary.csv", (LINE, shaped))
+    found = original(bridge)
+    assert found.by_name[name].fingerprint is not None
+    assert (found.by_name[name].num_states, found.by_name[name].horizon) == (1, 40)
+    assert found.notes == [f"{name}: states in its table: 1, in summary.csv: 2"]
+    shutil.copytree(bridge / "mdps" / LOCK, folder.parent / LOCK)
+    with pytest.raises(EfhorizonError, match=f"{LOCK}: there is .* already"):
+        original(bridge)
+
+
+def test_gorp_alone_and_never_within_its_budget(bridge: Path, study: Path) -> None:
+    """Without a summary the files of single k count; with none within the budget GORP never succeeded."""
+    (bridge / "summary.csv").unlink()
+    (row,) = beside(original(bridge), study_data(study)).rows
+    assert row.needed["gorp"].theirs == 480
+    (bridge / "mdps" / LOCK / "gorp_1.json").unlink()
+    (row,) = beside(original(bridge), study_data(study)).rows
+    assert row.needed["gorp"].theirs == math.inf
+
+
 def test_a_pickle_is_left_out_and_not_opened(bridge: Path, tmp_path: Path) -> None:
     proof = tmp_path / "executed"
 
@@ -125,6 +163,8 @@ def test_a_pickle_is_left_out_and_not_opened(bridge: Path, tmp_path: Path) -> No
     [
         ("summary.csv", "a,b\n1,2\n", "not a summary.csv"),
         ("summary_sticky.csv", "a,b\n1,2\n", "a line has no mdp_name"),
+        ("summary_sticky.csv", "mdp_name,k_min\nx,1\nx,2\n", "x appears twice"),
+        (f"mdps/{LOCK}/consolidated_analyzed_sticky_0.25.json", "[1]", "not a published JSON file"),
         (f"mdps/{LOCK}/consolidated_analyzed.json", "[1]", "not a published JSON file"),
         (f"mdps/{LOCK}/consolidated_gorp_bounds.json", "{", "not a published JSON file"),
         (f"mdps/{LOCK}/consolidated_analyzed.json", '{"min_k": -1}', "min_k must be"),

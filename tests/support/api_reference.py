@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -94,7 +95,9 @@ def _method(owner: str, name: str, value: Any) -> str:
 def _text(head: str, thing: Any) -> str:
     paragraphs = re.split(r"\n\s*\n", _without_examples(inspect.getdoc(thing) or ""))
     body = "\n\n".join(_joined(paragraph) for paragraph in paragraphs if paragraph.strip())
-    return f"\n### `{head}`\n\n{body}\n\n"
+    name, bracket, _ = head.partition("(")
+    shown = textwrap.fill(head, 100, subsequent_indent="    ", break_on_hyphens=False) if bracket else ""
+    return f"\n### `{name}`\n\n" + (f"```text\n{shown}\n```\n\n" if shown else "") + f"{body}\n\n"
 
 
 def _without_examples(text: str) -> str:

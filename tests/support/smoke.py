@@ -15,16 +15,22 @@ import efhorizon as ef
 LOCK = ef.TabularMDP([[0, 1], [0, 2], [0, -1]], [[0, 0], [0, 0], [0, 1]], 3, metadata={"id": "lock"})
 
 
-def core() -> None:
-    assert ef.analyze(LOCK).effective_horizon.kind == "exact"
-    assert 0 < ef.gorp(LOCK, k=1, m=4, seed=0).success_rate <= 1
-    ef.save(LOCK, "tables/lock")
-    ef.save(LOCK, "lock.npz")
-    assert ef.load("lock").fingerprint() == ef.load("lock.npz").fingerprint() == LOCK.fingerprint()
-    for arguments in (["--help"], ["--version"], ["list"], ["analyze", "lock"], ["dataset", "--help"]):
+def begun() -> None:
+    """With any extra: the commands answer, quickly, and a table is stored and found."""
+    for arguments in (["--help"], ["--version"], ["list"], ["dataset", "--help"]):
         command("efhorizon", *arguments)
     code = "import sys, efhorizon; from efhorizon.commands import main; sys.exit('numba' in sys.modules)"
     command(sys.executable, "-c", code)
+    ef.save(LOCK, "tables/lock")
+    ef.save(LOCK, "lock.npz")
+    assert ef.load("lock").fingerprint() == ef.load("lock.npz").fingerprint() == LOCK.fingerprint()
+
+
+def core() -> None:
+    """Analysis and GORP, for which Numba compiles a minute."""
+    assert ef.analyze(LOCK).effective_horizon.kind == "exact"
+    assert 0 < ef.gorp(LOCK, k=1, m=4, seed=0).success_rate <= 1
+    command("efhorizon", "analyze", "lock")
 
 
 def environment(name: str) -> None:
@@ -56,6 +62,14 @@ def pandas() -> None:
     assert len(LOCK.to_pandas()) == 6
 
 
+def openspiel() -> None:
+    command("efhorizon", "build", "openspiel:catch")
+
+
+def ray() -> None:
+    command("efhorizon", "build", "lattice-2x20", "--engine", "ray", "--workers", "1")
+
+
 def command(*arguments: str) -> None:
     program, *rest = arguments
     path = str(Path(sys.executable).parent / program) if program == "efhorizon" else program
@@ -64,6 +78,8 @@ def command(*arguments: str) -> None:
 
 
 CHECKS = {
+    "core": [core],
+    "sdist": [core],
     "atari": [lambda: environment("freeway_10_fs30")],
     "procgen": [lambda: environment("maze_easy_l0_30_fs1")],
     "minigrid": [lambda: environment("MiniGrid-Empty-5x5-v0")],
@@ -72,16 +88,18 @@ CHECKS = {
     "train": [train],
     "plot": [plot],
     "pandas": [pandas],
+    "openspiel": [openspiel],
+    "ray": [ray],
     "all": [lambda: environment("MiniGrid-Empty-5x5-v0"), report],
 }
 
 if __name__ == "__main__":
-    extra = sys.argv[1] if len(sys.argv) > 1 else ""
+    extra = sys.argv[1] if len(sys.argv) > 1 else "core"
     with tempfile.TemporaryDirectory() as folder:
         import os
 
         os.chdir(folder)
-        core()
-        for check in CHECKS.get(extra, []):
+        begun()
+        for check in CHECKS[extra]:
             check()
-    print(f"efhorizon {ef.__version__} [{extra or 'core'}] works on Python {sys.version.split()[0]}")
+    print(f"efhorizon {ef.__version__} [{extra}] works on Python {sys.version.split()[0]}")

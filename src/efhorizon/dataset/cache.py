@@ -1,9 +1,11 @@
 """The cache of what was downloaded.
 
-    CACHE/sets/NAME-CONTENT/registry.json      of one data set; CONTENT is the beginning of its identity
-    CACHE/sets/NAME-CONTENT/mdps/MDP/...       complete parts of MDPs: a part is there or it is not
-    CACHE/sets/NAME-CONTENT/partial/SHA256     what has come of a file
+    CACHE/sets/NAME-DIGEST/registry.json       of one data set; DIGEST is the beginning of this file's SHA-256
+    CACHE/sets/NAME-DIGEST/mdps/MDP/...        complete parts of MDPs: a part is there or it is not
+    CACHE/sets/NAME-DIGEST/partial/SHA256      what has come of a file
     CACHE/remotes/DIGEST.json                  which data set a remote had when it was last asked
+
+Nothing that one data set says can change another: their folders differ as soon as their registries do.
 
 CACHE is EFHORIZON_CACHE, or `efhorizon` in the platform's folder for caches. One process at a time writes to one.
 A registry is kept with the first part that is complete, so a refused download leaves nothing. It is checked whenever it
@@ -24,9 +26,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from efhorizon.dataset import registry as registries
+from efhorizon.dataset.answers import MissingFileError, RefusedError
 from efhorizon.dataset.registry import MdpEntry, Part, Registry
 from efhorizon.dataset.remote import Remote
-from efhorizon.dataset.transfer import MissingFileError, RefusedError, fetch, small_file
+from efhorizon.dataset.transfer import fetch, small_file
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.decode import Text, read_object, record_of, write_record
 from efhorizon.io.files import written_aside
@@ -71,12 +74,18 @@ class CachedSet:
 
     def table(self, name: str) -> Path | None:
         """The table of an MDP, if it is here, in the form that shows most."""
+        part = self._table(name)
+        return None if part is None else self.folder / part.path
+
+    def checksums(self, name: str) -> tuple[str, ...]:
+        """Those of the files of that table."""
+        part = self._table(name)
+        return () if part is None else tuple(self.registry.files[path].sha256 for path in part.files)
+
+    def _table(self, name: str) -> Part | None:
         mdp = self.registry.mdps.get(name)
-        for kind in _TABLES if mdp is not None else ():
-            part = _openable(mdp, kind)
-            if part is not None and self.has(part):
-                return self.folder / part.path
-        return None
+        parts = (_openable(mdp, kind) for kind in _TABLES)
+        return next((part for part in parts if part is not None and self.has(part)), None)
 
     def add(self, remote: Remote, name: str, kinds: Iterable[str], on_progress: OnProgress | None = None) -> list[str]:
         """Download parts of an MDP; returns those that are here now. A part that may be left out may be missing."""
@@ -104,11 +113,11 @@ class CachedSet:
 
     def _add_part(self, remote: Remote, part: Part, report: Callable[[int], None]) -> None:
         """A part appears as a whole. One refused file, and nothing of it is kept."""
-        partials = {path: self.folder / "partial" / self.registry.files[path].sha256 for path in part.files}
+        partials = {path: self.folder / registries.PARTIAL / self.registry.files[path].sha256 for path in part.files}
         try:
             for path, partial in partials.items():
                 fetch(remote, path, self.registry.files[path], partial, report)
-        except RefusedError:
+        except (RefusedError, MissingFileError):
             for partial in partials.values():
                 partial.unlink(missing_ok=True)
             self._remove_empty()
@@ -119,10 +128,9 @@ class CachedSet:
             for path, partial in partials.items():
                 place = temporary if path == part.path else temporary / path[len(part.path) + 1 :]
                 place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(partial, place)  # two files of a data set may be the same
+                _linked(partial, place)  # two files of a data set may be the same
         for partial in partials.values():
             partial.unlink(missing_ok=True)
-
         self._remove_empty()
 
     def _keep_registry(self) -> None:
@@ -138,25 +146,48 @@ class CachedSet:
 
     def _remove_empty(self) -> None:
         with suppress(OSError):  # not empty
-            for folder in (self.folder / "partial", self.folder, self.folder.parent):
+            for folder in (self.folder / registries.PARTIAL, self.folder, self.folder.parent):
                 folder.rmdir()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """One process at a time; the lock ends with the process."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = self._lock()
         except OSError as error:
-            raise EfhorizonError(
-                f"{cache_folder()}: cannot be written ({error.strerror}); set {VARIABLE} to another folder"
-            ) from None
+            raise _unwritable(error) from None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
+        except OSError as error:
+            raise _unwritable(error) from None
         finally:
             os.close(descriptor)
             self._remove_empty()
+
+    def _lock(self) -> int:
+        while True:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with suppress(FileNotFoundError):  # another process may have removed it, empty, while this one waited
+                if os.path.samestat(os.fstat(descriptor), self.folder.stat()):
+                    return descriptor
+            os.close(descriptor)
+
+
+def _unwritable(error: OSError) -> EfhorizonError:
+    return EfhorizonError(
+        f"{cache_folder()}: cannot be written ({error.strerror}); what has come is kept; make room, or set {VARIABLE} "
+        "to another folder"
+    )
+
+
+def _linked(file: Path, place: Path) -> None:
+    """The same file under another name: no second copy on disk, where the file system can."""
+    try:
+        os.link(file, place)
+    except OSError:
+        shutil.copyfile(file, place)
 
 
 def _openable(mdp: MdpEntry | None, kind: str) -> Part | None:
@@ -182,7 +213,8 @@ def asked(remote: Remote) -> CachedSet:
         raise RefusedError(f"{remote.given[:200]}: its registry is not the one that was pinned; refused")
     shown = Path(remote.given.partition("#")[0]) / registries.FILE
     registry = registries.decoded(content, shown)
-    return CachedSet(cache_folder() / "sets" / f"{registry.name}-{registry.content[:16]}", registry, (remote, content))
+    digest = hashlib.sha256(content).hexdigest()[:32]
+    return CachedSet(cache_folder() / "sets" / f"{registry.name}-{digest}", registry, (remote, content))
 
 
 def known(remote: Remote) -> CachedSet | None:

@@ -130,8 +130,8 @@ def _summary(facts: Facts) -> str:
 # {facts.name} {facts.version}
 
 Environments of deep RL as Markov decision processes with known transitions and rewards: how hard each is in theory, and
-what GORP, PPO and DQN needed on it. {facts.num_mdps} MDPs, {facts.num_runs:,} runs, {facts.size:.1f} MB, of which
-{facts.size_of_screens:.1f} MB are screens that may be left out. Written by efhorizon {__version__}.
+what GORP, PPO and DQN needed on it. {facts.num_mdps} MDPs, {facts.num_runs:,} runs, {_megabytes(facts.size)}, of which
+{_megabytes(facts.size_of_screens)} are screens that may be left out. Written by efhorizon {__version__}.
 
 | suite | MDPs |
 |---|---|
@@ -141,6 +141,10 @@ what GORP, PPO and DQN needed on it. {facts.num_mdps} MDPs, {facts.num_runs:,} r
 |---|---|
 {parts or "| none | |"}
 """
+
+
+def _megabytes(size: float) -> str:
+    return f"{size:.1f} MB" if size >= 1 else f"{size * 1000:.0f} kB"
 
 
 _PARTS = {

@@ -36,14 +36,14 @@ def check_folder(folder: Path) -> Checked:
     if not (folder / registries.FILE).exists():
         raise StoreError(f"{folder}: not a data set: there is no {registries.FILE}")
     registry = registries.read(folder / registries.FILE)
-    left_out = sorted(
-        part.path
+    left_out = [
+        part
         for mdp in registry.mdps.values()
         for part in mdp.parts.values()
         if part.separate and not (folder / part.path).exists()
-    )
-    skipped = tuple(f"{path}/" for path in left_out) + tuple(left_out)
-    paths = [path for path in registry.files if not path.startswith(skipped)]
+    ]
+    skipped = {path for part in left_out for path in part.files}
+    paths = [path for path in registry.files if path not in skipped]
     found = _checked(folder, registry, paths)
     listed = {*registry.files, registries.FILE, SUMS}
     present = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}

@@ -13,7 +13,7 @@ from efhorizon.errors import StoreError
 def table(name: str, remote: str | Path | None = None, on_progress: OnProgress | None = None) -> Path | None:
     """Where the table is now; it is downloaded if it has to be. None if there is neither a remote nor a copy of it.
 
-    Without a remote the cache alone is asked, and two data sets that differ in this table are an error.
+    Without a remote the cache alone is asked, and two data sets whose files of this table differ are an error.
     """
     place = configured(remote)
     if place is None:
@@ -43,9 +43,10 @@ def downloaded(
         dataset.add(remote, base, [registries.TABLE], on_progress)
         return dataset.folder / other.path
     if not kinds:
+        what = "no table of it" if other is None else "no table of it that this version opens"
         raise StoreError(
-            f"{name}: the data set {dataset.registry.name} {dataset.registry.version} has no table of it that this "
-            f"version opens, only: {', '.join(mdp.parts) or 'nothing'}"
+            f"{name}: the data set {dataset.registry.name} {dataset.registry.version} has {what}, "
+            f"only: {', '.join(mdp.parts) or 'nothing'}"
         )
     for kind in kinds:
         dataset.add(remote, base, [kind], on_progress)
@@ -64,7 +65,7 @@ def _tables(dataset: CachedSet, name: str) -> list[str]:
 
 def _anywhere(name: str) -> Path | None:
     found = [(each, path) for each in cached_sets() if (path := each.table(name)) is not None]
-    if len({each.registry.mdps[name].fingerprint for each, _ in found}) > 1:
+    if len({each.checksums(name) for each, _ in found}) > 1:
         sets = ", ".join(f"{each.registry.name} {each.registry.version}" for each, _ in found)
         raise StoreError(f"{name}: in several data sets of the cache, and not the same: {sets}; set EFHORIZON_REMOTE")
     return found[0][1] if found else None

@@ -16,7 +16,7 @@ A registry may come from anywhere. Its paths are those of plain files inside the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Final, Literal
 
@@ -24,7 +24,7 @@ from msgspec import Meta, Struct, field
 
 from efhorizon.errors import StoreError
 from efhorizon.io.checksums import check_sealed
-from efhorizon.io.decode import Count, Text, encoded_record, json_object, record_of, text_of
+from efhorizon.io.decode import MAX_TEXT, Count, Text, encoded_record, json_object, record_of, text_of
 from efhorizon.io.files import read_bytes
 from efhorizon.io.names import is_safe_name
 
@@ -32,7 +32,7 @@ FILE: Final = "registry.json"
 SUMS: Final = "SHA256SUMS"
 FORMAT: Final = "efhorizon-dataset"
 FORMAT_VERSION: Final = 1
-MAX_BYTES: Final = 1 << 26
+MAX_BYTES: Final = MAX_TEXT  # some 50,000 files
 MAX_PARTS: Final = 12  # of a path
 TABLE, BRIDGE, ANALYSIS, RUNS, PICTURES, SCREENS = "table", "bridge", "analysis", "runs", "pictures", "screens"
 TABLE_FORMAT, BRIDGE_FORMAT = "efhorizon-table-1", "bridge-npz"
@@ -41,6 +41,8 @@ DETERMINISTIC, STOCHASTIC = "deterministic", "stochastic"  # kinds
 ANALYSIS_FORMAT, RUNS_FORMAT, PICTURES_FORMAT = "efhorizon-analysis-1", "efhorizon-runs-parquet-1", "png"
 OPENED = {TABLE_FORMAT, BRIDGE_FORMAT}  # formats of tables that this version opens
 WHAT = "the registry of a data set"
+PARTIAL: Final = "partial"  # the folder of the cache for files that are not complete
+_RESERVED = (FILE, PARTIAL)
 
 Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$")]
 
@@ -106,8 +108,11 @@ def identity(files: Mapping[str, FileEntry]) -> str:
 
 
 def encoded(registry: Registry) -> bytes:
-    """The content of registry.json."""
-    return encoded_record(registry)
+    """The content of registry.json, if it can be read again."""
+    content = encoded_record(registry)
+    if len(content) > MAX_BYTES:
+        raise StoreError(f"{len(registry.files):,} files are too many for one data set: its {FILE} would be too large")
+    return content
 
 
 def read(path: Path) -> Registry:
@@ -134,18 +139,38 @@ def _check(registry: Registry, where: str) -> None:
         raise StoreError(f"{where}: {registry.name[:60]!r} {registry.version[:60]!r} cannot be the name of a data set")
     for path in registry.files:
         _check_path(path, where)
+    if inside := _inside_another(registry.files):
+        raise StoreError(f"{where}: {inside[:120]!r} is in a folder that is a file too")
+    parts: set[str] = set()
     for name, mdp in registry.mdps.items():
         if not is_safe_name(name):
             raise StoreError(f"{where}: {name[:80]!r} cannot be the name of an MDP")
         for part in mdp.parts.values():
-            _check_path(part.path, where)
-            for path in part.files:
-                if path not in registry.files:
-                    raise StoreError(f"{where}: {name}: {path[:120]!r} is not in the list of files")
-                if path != part.path and not path.startswith(f"{part.path}/"):
-                    raise StoreError(f"{where}: {name}: {path[:120]!r} is outside of {part.path[:120]!r}")
+            _check_part(part, registry, f"{where}: {name}")
+            parts.add(part.path)
+    if inside := _inside_another(parts):
+        raise StoreError(f"{where}: {inside[:120]!r} is a part inside another")
     if identity(registry.files) != registry.content:
         raise StoreError(f"{where}: damaged or changed: its list of files is not what its checksum says")
+
+
+def _check_part(part: Part, registry: Registry, where: str) -> None:
+    _check_path(part.path, where)
+    if part.path.partition("/")[0] in _RESERVED:
+        raise StoreError(f"{where}: {part.path[:120]!r} cannot be a part: the cache has files of that name")
+    if not part.files:
+        raise StoreError(f"{where}: {part.path[:120]!r} has no files")
+    for path in part.files:
+        if path not in registry.files:
+            raise StoreError(f"{where}: {path[:120]!r} is not in the list of files")
+        if path != part.path and not path.startswith(f"{part.path}/"):
+            raise StoreError(f"{where}: {path[:120]!r} is outside of {part.path[:120]!r}")
+
+
+def _inside_another(paths: Collection[str]) -> str | None:
+    """A path that leads through another one."""
+    known = set(paths)
+    return next((path for path in paths if any(str(each) in known for each in PurePosixPath(path).parents)), None)
 
 
 def _check_path(path: str, where: str) -> None:

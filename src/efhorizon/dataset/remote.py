@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -23,6 +24,7 @@ VARIABLE = "EFHORIZON_REMOTE"
 _HUB = "huggingface.co"
 _HUB_HOSTS = (".huggingface.co", ".hf.co")  # where the Hub keeps large files
 _HUB_NAME = re.compile(r"(?:datasets/)?([\w.-]+/[\w.-]+)(?:@([\w./-]+?))?/?")
+_HUB_PAGE = re.compile(rf"https://{re.escape(_HUB)}/(datasets/[\w.-]+/[\w.-]+)/?")
 _PIN = re.compile(r"(.*)#sha256=([0-9a-f]{64})", re.DOTALL)
 _SAFE_PATH = "/@=+~,!"  # what stays as it is in an address
 
@@ -52,12 +54,16 @@ class Remote:
 
     def allows(self, before: str, after: str) -> bool:
         """Whether an answer may lead from one address to another."""
-        first, second = urlsplit(before), urlsplit(after)
+        try:
+            first, second = urlsplit(before), urlsplit(after)
+            ports = first.port, second.port
+        except ValueError:
+            return False
         if (first.scheme, first.netloc) == (second.scheme, second.netloc):
             return True
         host = (second.hostname or "").lower()
         if (first.scheme, second.scheme, host) == ("http", "https", first.hostname):
-            return first.port in (None, 80) and second.port in (None, 443)
+            return ports[0] in (None, 80) and ports[1] in (None, 443)
         return second.scheme == "https" and any(host.endswith(ending) for ending in self.trusted_hosts)
 
 
@@ -83,6 +89,8 @@ def remote(text: str) -> Remote:
     text = text.strip()
     pinned = _PIN.fullmatch(text)
     place, pin = (pinned[1], pinned[2]) if pinned else (text, None)
+    if page := _HUB_PAGE.fullmatch(place):  # as it stands in the browser
+        place = f"hf://{page[1]}"
     scheme = place.partition("://")[0].lower() if "://" in place else ""
     if scheme == "hf":
         named = _HUB_NAME.fullmatch(place[len("hf://") :])
@@ -91,11 +99,23 @@ def remote(text: str) -> Remote:
         address = f"https://{_HUB}/datasets/{named[1]}/resolve/{quote(named[2] or 'main', safe='')}"
         return Remote(text, address=address, pin=pin, trusted_hosts=_HUB_HOSTS)
     if scheme in ("http", "https"):
-        parts = urlsplit(place)
-        if not parts.hostname or parts.query or parts.fragment or parts.username is not None:
-            raise RemoteError(f"{text[:200]}: not the address of a folder; write https://HOST/FOLDER")
+        if not _is_folder_address(place):
+            raise RemoteError(f"{text[:200]!a}: not the address of a folder; write https://HOST/FOLDER")
         return Remote(text, address=place.rstrip("/"), pin=pin)
     if scheme and scheme != "file":
         raise RemoteError(f"{text[:200]}: {scheme[:20]}:// is not supported; use a folder, http(s):// or hf://")
-    path = Path(place[len("file://") :] if scheme else place).expanduser()
+    path = Path(place[len("file://") :] if scheme else place)
+    with suppress(RuntimeError):  # no home folder of that name: then it is a folder with a tilde
+        path = path.expanduser()
     return Remote(text, folder=path.absolute(), pin=pin)
+
+
+def _is_folder_address(place: str) -> bool:
+    try:
+        parts = urlsplit(place)
+        is_port = parts.port != 0  # raises ValueError above 65,535
+        host = (parts.hostname or "").encode("idna")
+    except ValueError:
+        return False
+    is_plain = place.isprintable() and " " not in place
+    return bool(host) and is_port and is_plain and not (parts.query or parts.fragment or parts.username is not None)

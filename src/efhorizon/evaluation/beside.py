@@ -103,7 +103,7 @@ def _row(theirs: OriginalMdp, ours: MdpSummary, data: StudyData) -> BesideRow:
         Pair(theirs.epw, ours.epw),
         Pair(theirs.effective_horizon, ours.effective_horizon),
         ours.effective_horizon_kind == "exact",
-        theirs.sticky_min_k,
+        None if theirs.sticky is None else theirs.sticky.min_k,
         {name: Pair(_needed(theirs, name), ours.sample_complexities.get(name)) for name in ALGORITHMS},
     )
 
@@ -112,7 +112,8 @@ def _needed(mdp: OriginalMdp, algorithm: str) -> float | None:
     if algorithm in mdp.needed:
         value = mdp.needed[algorithm]
         return math.inf if value is None else value
-    return min(mdp.gorp.values(), default=None) if algorithm == "gorp" else None
+    by_k = [math.inf if value is None else value for value in mdp.gorp.values()]
+    return min(by_k, default=None) if algorithm == "gorp" else None
 
 
 def _above(first: float | None, second: float | None) -> bool:

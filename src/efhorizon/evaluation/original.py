@@ -1,23 +1,24 @@
 """The data set that the paper's authors published, read with care: nothing in it is unpickled.
 
-    FOLDER/summary.csv              one line per MDP: theory, and what PPO, DQN and GORP needed
-    FOLDER/summary_sticky.csv       the same with sticky actions
-    FOLDER/mdps/NAME/               consolidated.npz, and beside it
-        consolidated_analyzed.json          least k, effective planning window, occupancies
-        consolidated_gorp_bounds.json       the bound of Appendix C
-        *gorp*.json                         what GORP needed
-        exploration_policy.npy              the policy that the analysis explores with, where it is not uniform
+    FOLDER/summary.csv                      one line per MDP: theory, and what PPO, DQN and GORP needed
+    FOLDER/summary_sticky.csv               the same with sticky actions (version 1.1 of the data set)
+    FOLDER/mdps/NAME/                       consolidated.npz, and beside it
+        consolidated_analyzed.json              least k, effective planning window, occupancies
+        consolidated_analyzed_sticky_0.25.json  the same with sticky actions
+        consolidated_gorp_bounds.json           the bound of Appendix C
+        gorp_1.json, gorp_2.json, ...           what GORP needed with this k
+        exploration_policy.npy                  the policy that the analysis explores with, where it is not uniform
+    FOLDER/mdps_with_reward_shaping/NAME/   the shaped gridworlds, in the same way
 
 Any of these may be missing. `import` writes what was found as published.json; that is read back without the folder.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -25,14 +26,18 @@ from msgspec import Meta, Struct, field
 
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.evaluation import summary_csv
+from efhorizon.evaluation.original_sticky import Sticky, sticky_analysis, sticky_summaries
 from efhorizon.evaluation.records import MdpSummary
 from efhorizon.io.decode import MAX_TEXT, Count, Text, json_object, read_object, record_of, text_of, write_record
 from efhorizon.io.files import open_regular, read_bytes
 from efhorizon.io.names import is_safe_name
 
 FILE: Final = "published.json"
-STICKY: Final = "summary_sticky.csv"
+_FOLDERS = ("mdps", "mdps_with_reward_shaping")
 _TABLE, _ANALYZED, _BOUNDS = "consolidated.npz", "consolidated_analyzed.json", "consolidated_gorp_bounds.json"
+_FILES = (_TABLE, _ANALYZED)  # one of them makes a folder an MDP
+_GORP = re.compile(r"gorp_(\d+)\.json")
+_MEDIAN = "median_sample_complexity"
 _MAX_MDPS = 10_000
 _Finite = Annotated[float, Meta(gt=-1.7e308, lt=1.7e308)]
 
@@ -49,9 +54,9 @@ class OriginalMdp(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     epw: Count | None = None
     effective_horizon: _Finite | None = None  # their bound by Appendix C
     bound: _Finite | None = None  # T^2 A^H of it, in timesteps
-    gorp: dict[Text, _Finite] = field(default_factory=dict)  # timesteps by file
+    gorp: dict[Text, _Finite | None] = field(default_factory=dict)  # timesteps by k; None: not within budget
     policies: list[Text] = field(default_factory=list)  # files
-    sticky_min_k: Count | None = None
+    sticky: Sticky | None = None
     needed: dict[Text, _Finite | None] = field(default_factory=dict)  # timesteps by algorithm; None: not within budget
 
 
@@ -75,7 +80,7 @@ def original(path: Path, on_message: Callable[[str], None] = lambda _: None) -> 
     if not path.is_dir():
         raise StoreError(f"{path}: no such folder")
     summaries = _summaries(path)
-    sticky = dict(_sticky(path / STICKY))
+    sticky = sticky_summaries(path)
     folders = {folder.name: folder for folder in _mdp_folders(path)}
     if not summaries and not folders:
         raise StoreError(f"{path}: not the published data set: no {summary_csv.FILE} and no mdps/NAME/{_TABLE}")
@@ -108,51 +113,33 @@ def _summaries(path: Path) -> dict[str, MdpSummary]:
     return {each.name: each for each in summary_csv.read_summaries(file)} if file.exists() else {}
 
 
-def _sticky(file: Path) -> Iterator[tuple[str, int]]:
-    """The least k with sticky actions, by name."""
-    if not file.exists():
-        return
-    what = "a summary_sticky.csv"
-    reader = csv.DictReader(io.StringIO(text_of(read_bytes(file, what, MAX_TEXT), file, what), newline=""))
-    try:
-        for line in reader:
-            name, k = line.get("mdp_name"), line.get("k_min") or ""
-            if not name:
-                raise StoreError(f"{file}: not {what}: a line has no mdp_name")
-            number = _whole(k)
-            if number is not None:
-                yield name, number
-    except csv.Error as error:
-        raise StoreError(f"{file}: not {what}: {error}") from None
-
-
-def _whole(text: str) -> int | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return int(value) if math.isfinite(value) and value == int(value) and 0 < value < 2**53 else None
-
-
 def _mdp_folders(path: Path) -> list[Path]:
     """mdps/NAME, or NAME itself where the folder of MDPs was given."""
-    inside = path / "mdps" if (path / "mdps").is_dir() else path
-    found = sorted(folder for folder in inside.iterdir() if (folder / _TABLE).exists() or (folder / _ANALYZED).exists())
+    inside = [path / name for name in _FOLDERS if (path / name).is_dir()] or [path]
+    found = sorted(
+        folder for each in inside for folder in each.iterdir() if any((folder / name).exists() for name in _FILES)
+    )
     if len(found) > _MAX_MDPS:
-        raise StoreError(f"{inside}: {len(found):,} MDPs are too many (at most {_MAX_MDPS:,})")
+        raise StoreError(f"{path}: {len(found):,} MDPs are too many (at most {_MAX_MDPS:,})")
+    names: dict[str, Path] = {}
     for folder in found:
         if not is_safe_name(folder.name):
-            raise StoreError(f"{inside}: {folder.name[:80]!r} cannot be the name of an MDP")
+            raise StoreError(f"{folder.parent}: {folder.name[:80]!r} cannot be the name of an MDP")
+        if names.setdefault(folder.name, folder) != folder:
+            raise StoreError(f"{folder}: there is {names[folder.name]} already")
     return found
 
 
 def _mdp(
-    name: str, summary: MdpSummary | None, folder: Path | None, sticky_min_k: int | None, notes: list[str]
+    name: str, summary: MdpSummary | None, folder: Path | None, sticky: Sticky | None, notes: list[str]
 ) -> OriginalMdp:
-    facts: dict[str, Any] = {"name": name, "sticky_min_k": sticky_min_k}
+    facts: dict[str, Any] = {"name": name, "sticky": sticky}
     if folder is not None:
-        facts |= _table(folder, notes) | _analyzed(folder) | _gorp(folder, notes) | _policies(folder, notes)
+        facts["sticky"] = sticky_analysis(folder, sticky)
+        facts |= _table(folder, None if summary is None else summary.horizon, notes)
+        facts |= _analyzed(folder) | _gorp(folder, notes) | _policies(folder, notes)
     if summary is not None:
+        notes += _differences(facts, summary)
         facts |= {
             "horizon": summary.horizon,
             "num_actions": summary.num_actions,
@@ -165,13 +152,23 @@ def _mdp(
     return record_of(facts, OriginalMdp, str(folder or name))
 
 
-def _table(folder: Path, notes: list[str]) -> dict[str, Any]:
+def _differences(facts: Mapping[str, Any], summary: MdpSummary) -> list[str]:
+    """Where a table is not as large as its line says."""
+    sizes = {"states": ("num_states", summary.num_states), "actions": ("num_actions", summary.num_actions)}
+    return [
+        f"{summary.name}: {what} in its table: {facts[key]:,}, in {summary_csv.FILE}: {said:,}"
+        for what, (key, said) in sizes.items()
+        if facts.get(key) not in (None, said)
+    ]
+
+
+def _table(folder: Path, horizon: int | None, notes: list[str]) -> dict[str, Any]:
     from efhorizon.io.tables import load
 
     if not (folder / _TABLE).exists():
         return {}
     try:
-        mdp = load(folder / _TABLE)
+        mdp = load(folder / _TABLE, horizon=horizon)  # published tables do not say it
     except EfhorizonError as error:
         notes.append(f"table left out: {error}")
         return {}
@@ -191,16 +188,15 @@ def _analyzed(folder: Path) -> dict[str, Any]:
 
 
 def _gorp(folder: Path, notes: list[str]) -> dict[str, Any]:
-    """What GORP needed, by file; one without a figure is named."""
-    found = {}
-    for path in sorted(folder.glob("*gorp*.json")):
-        if path.name == _BOUNDS or path.name.endswith("gorp_bounds.json"):
-            continue
-        value = _finite(_json(path).get("sample_complexity"))
-        if value is None:
-            notes.append(f"{path}: no sample_complexity in it")
+    """What GORP needed, by k; a file without a figure is named."""
+    found: dict[str, float | None] = {}
+    for path in sorted(folder.glob("gorp_*.json")):
+        match = _GORP.fullmatch(path.name)
+        content = _json(path) if match else {}
+        if match is None or _MEDIAN not in content:
+            notes.append(f"{path}: no {_MEDIAN} in it")
         else:
-            found[path.name] = value
+            found[match[1]] = _finite(content[_MEDIAN])  # infinity is written as null
     return {"gorp": found}
 
 

@@ -17,6 +17,10 @@ def add_remote(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def files(count: int) -> str:
+    return f"{count:,} file{'s' * (count != 1)}"
+
+
 def megabytes(size: float) -> str:
     return f"{size / 1e6:,.1f} MB" if size >= 50_000 else f"{size / 1e3:,.1f} kB"
 

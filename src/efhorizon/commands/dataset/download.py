@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from efhorizon.commands import _arguments, _exit
 from efhorizon.commands._exit import UsageError
 from efhorizon.commands.dataset import _shared
+
+if TYPE_CHECKING:
+    from efhorizon.dataset.registry import Registry
 
 HELP = "download MDPs of a data set into the cache"
 DESCRIPTION = """\
 Downloads MDPs into the cache (EFHORIZON_CACHE, or the platform's folder for
 caches), where ef.load finds them. Every file's size and checksum is compared;
 what does not match is refused and nothing of it is kept. A download that was
-interrupted goes on with the same command. With --into the tables are also put
+interrupted continues with the same command. With --into the tables are also put
 into a folder, such as ./tables, where every command finds them by name.
 """
 EXAMPLE = "efhorizon dataset download freeway_10_fs30 --into tables"
@@ -34,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def kept(options: argparse.Namespace) -> str:
-    return "what has come is kept; the same command goes on"
+    return "what has come is kept; the same command continues"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -52,6 +56,7 @@ def run(options: argparse.Namespace) -> int:
     names = options.names or sorted(name for name, mdp in dataset.registry.mdps.items() if options.parts or _table(mdp))
     for name in names:
         entry(dataset.registry, name, remote.given)
+    kinds = _kinds(options.parts, dataset.registry)
     done = []
     with _terminal.bars(_terminal.LineColumn("{task.description}"), BarColumn(), DownloadColumn()) as bars:
         task = bars.add_task("", total=None)
@@ -60,12 +65,10 @@ def run(options: argparse.Namespace) -> int:
             def on_progress(of: str, so_far: int, total: int) -> None:
                 bars.update(task, description=of, completed=so_far, total=total)
 
-            if options.parts is None:
+            if kinds is None:
                 path = downloaded(dataset, remote, name, on_progress, to_open=False)
                 done.append({"name": name, "parts": dataset.parts(name), "table": str(path)})
             else:
-                mdp = dataset.registry.mdps[name]
-                kinds = list(mdp.parts) if options.parts == "all" else options.parts.split(",")
                 here = dataset.add(remote, name, kinds, on_progress)
                 found = dataset.table(name)
                 done.append({"name": name, "parts": here, "table": None if found is None else str(found)})
@@ -77,8 +80,25 @@ def run(options: argparse.Namespace) -> int:
         _terminal.print_json({**content, "folder": str(dataset.folder), "downloaded": done})
     else:
         for each in done:
-            _terminal.show([f"{each['name']}: {each.get('into') or each['table'] or ', '.join(each['parts'])}"])
+            what = each.get("into") or each["table"] or ", ".join(each["parts"]) or "none of these parts"
+            _terminal.show([f"{each['name']}: {what}"])
     return _exit.DONE
+
+
+def _kinds(given: str | None, registry: Registry) -> list[str] | None:
+    """The parts that were asked for; None: what a table is opened from."""
+    from efhorizon.errors import StoreError
+
+    known = sorted({kind for mdp in registry.mdps.values() for kind in mdp.parts})
+    if given in (None, "all"):
+        return known if given else None
+    kinds = [kind.strip() for kind in given.split(",")]
+    for kind in kinds:
+        if kind not in known:
+            raise StoreError(
+                f"--parts {kind!r}: the data set has no such part, but {', '.join(known) or 'none at all'}"
+            )
+    return kinds
 
 
 def _table(mdp: object) -> bool:

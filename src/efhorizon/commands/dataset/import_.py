@@ -10,10 +10,10 @@ from efhorizon.commands import _arguments, _exit
 HELP = "read the data set that the paper's authors published"
 DESCRIPTION = """\
 Reads the BRIDGE folder as its authors published it: summary.csv,
-summary_sticky.csv, and mdps/NAME/ with consolidated.npz, its analyses, GORP
-results and policies. Every file is checked, and nothing is unpickled. What was
-found is written to DIR, which `evaluate` and `report` show beside your own
-study with --published DIR, or on its own.
+summary_sticky.csv, and in mdps/NAME/ and mdps_with_reward_shaping/NAME/ the
+tables with analyses, GORP results and policies. Every file is checked, and
+nothing is unpickled. What was found is written to DIR, which `evaluate` and
+`report` show beside your own study with --published DIR, or on its own.
 """
 EXAMPLE = "efhorizon dataset import bridge_dataset --out published"
 
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         "with an effective horizon": sum(mdp.effective_horizon is not None for mdp in found.mdps),
         "with results of PPO or DQN": sum(bool(mdp.needed) for mdp in found.mdps),
         "with a policy to start from": sum(bool(mdp.policies) for mdp in found.mdps),
-        "with sticky actions": sum(mdp.sticky_min_k is not None for mdp in found.mdps),
+        "with sticky actions": sum(mdp.sticky is not None for mdp in found.mdps),
     }
     _terminal.show(
         [

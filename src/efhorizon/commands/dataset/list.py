@@ -30,6 +30,7 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.commands import _terminal
     from efhorizon.dataset.cache import asked, cached_sets
     from efhorizon.dataset.remote import needed
+    from efhorizon.errors import StoreError
     from efhorizon.render.terminal.layout import printable
 
     if options.cached:
@@ -38,6 +39,9 @@ def run(options: argparse.Namespace) -> int:
         remote = needed(options.remote)
         with _terminal.waiting(f"asking {remote.given}"):
             sets = [(remote.given, asked(remote))]
+    suites = sorted({mdp.suite for _, dataset in sets for mdp in dataset.registry.mdps.values()})
+    if sets and options.suite not in (None, *suites):
+        raise StoreError(f"--suite {options.suite}: the data set has no such suite, but {', '.join(suites)}")
     shown = []
     for place, dataset in sets:
         registry = dataset.registry

@@ -62,8 +62,7 @@ def run(options: argparse.Namespace) -> int:
                 f"{done.name} {done.version}: {done.num_mdps} MDPs, {done.num_tables} with tables, "
                 f"{done.num_runs:,} runs",
                 f"  files      {done.num_files:,}, {_shared.megabytes(done.num_bytes)}",
-                f"  screens    of {done.num_with_screens} MDPs are a part of their own, "
-                f"{_shared.megabytes(done.bytes_of_screens)}",
+                f"  screens    {_shared.megabytes(done.bytes_of_screens)}, a part of their own",
                 f"  content    {done.content}",
                 f"  stored in  {done.path}",
             ]

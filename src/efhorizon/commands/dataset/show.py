@@ -43,8 +43,8 @@ def run(options: argparse.Namespace) -> int:
         f"  runs               {mdp.num_runs:,}",
     ]
     lines += [
-        f"  {kind:17}  {part['format']}, {part['files']} files, {_shared.megabytes(part['bytes'])}, {part['licence']}"
-        + (", in the cache" if part["cached"] else "")
+        f"  {kind:17}  {part['format']}, {_shared.files(part['files'])}, {_shared.megabytes(part['bytes'])}, "
+        f"{part['licence']}" + (", in the cache" if part["cached"] else "")
         for kind, part in content["parts"].items()
     ]
     _terminal.show([line.replace("[", r"\[") for line in lines])

@@ -168,7 +168,7 @@ def takeaway(tables: Tables) -> list[str]:
             sentence += (
                 f" The effective horizon ranks what it needs with a correlation of {numbers.decimal(correlation.value)}"
                 f"{_interval(correlation)} and misses the number by a factor of {numbers.ratio(ratio.value)} in the"
-                f" median{_tied(table)}."
+                f" median.{_tied(table)}"
             )
         found.append(sentence)
     return found
@@ -195,8 +195,8 @@ def _tied(table: BoundTable) -> str:
     if not leaders or leaders == (EFFECTIVE_HORIZON,):
         return ""
     if EFFECTIVE_HORIZON not in leaders:
-        return f"; better at ranking: {', '.join(others)}"
-    return f"; not significantly different at ranking: {', '.join(others)}"
+        return f" Better at ranking: {', '.join(others)}."
+    return f" About as good at ranking, with no significant difference: {', '.join(others)}."
 
 
 def facts(tables: Tables, mdps: Sequence[MdpEntry]) -> list[Fact]:

@@ -28,7 +28,7 @@ def published_beside(found: Beside) -> Parts:
     yield f"The same table, state by state: {same} of {known} where both are known."
     yield (
         "Their effective horizon is the upper bound of Appendix C. Ours, where exact, is above it on "
-        f"{found.num_violations} of the MDPs with the same table."
+        f"{found.num_violations or 'none'} of the MDPs with the same table."
     )
     table = Table(box=None, pad_edge=False)
     for title in ("theirs / ours", "table", "states", "k", "EPW", "H", *(name.upper() for name in ALGORITHMS)):
