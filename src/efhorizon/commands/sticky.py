@@ -98,7 +98,15 @@ def run(options: argparse.Namespace) -> int:
         max_states=options.max_states,
     )
     seconds = float("inf") if options.max_minutes is None else 60 * options.max_minutes
-    done = run_study(study, seconds=seconds, num_workers=options.workers or num_cores(), say=_terminal.say)
+    lines = _terminal.SlowLines()
+    with _terminal.waiting("reading tables") as wait:
+
+        def on_progress(text: str) -> None:
+            wait(text)
+            lines.say(text)
+
+        workers = options.workers or num_cores()
+        done = run_study(study, seconds=seconds, num_workers=workers, say=_terminal.say, on_progress=on_progress)
     for failure in done.failures:
         _terminal.say(f"not run: {failure}", style="yellow")
     if options.json:

@@ -1,7 +1,7 @@
 """PPO and DQN on sticky tables: the learners of `agents/deep`, with the chance drawn in their compiled loops.
 
-Every `evaluation_interval` timesteps the greedy policy is evaluated exactly on the table, over all chance, and so is the
-policy that PPO plays, which draws its actions. A run has solved the MDP when either expected return is within 1% of
+Every `evaluation_interval` timesteps the greedy policy is evaluated exactly on the table, over all chance, and so is
+the policy that PPO plays, which draws its actions. A run has solved the MDP when either expected return is within 1% of
 optimal: J >= J* - 0.01 |J*|. Nothing is estimated, so no number of evaluation episodes has to be chosen. (A greedy
 policy that does not see the previous action can be stuck where PPO's own policy is not; without chance, the paper's
 rule for training episodes covers the latter.)

@@ -33,6 +33,7 @@ class SqirlRun:
 
 
 Player = Callable[[int, int], SqirlRun]  # m, seed
+Say = Callable[[str], None]
 
 
 def tabular(plan: Plan, k: int) -> Player:
@@ -45,11 +46,14 @@ def tabular(plan: Plan, k: int) -> Player:
     return played
 
 
-def with_network(plan: Plan, table: ObservedTable, k: int) -> Player:
+def with_network(plan: Plan, table: ObservedTable, k: int, on_progress: Say = lambda _: None) -> Player:
     """SQIRL with a network."""
 
     def played(m: int, seed: int) -> SqirlRun:
-        found = sqirl_network(plan, table, k=k, m=m, seed=seed)
+        def said(time: int) -> None:
+            on_progress(f"m = {m:,}, seed {seed}: {time} of {plan.mdp.horizon} timesteps planned")
+
+        found = sqirl_network(plan, table, k=k, m=m, seed=seed, on_progress=said)
         return _run(plan, seed, m, found.timesteps, found.found_return)
 
     return played
@@ -74,7 +78,7 @@ def least_m(
     seeds: Sequence[int],
     *,
     max_steps: int,
-    on_progress: Callable[[str], None] = lambda _: None,
+    on_progress: Say = lambda _: None,
 ) -> list[SqirlRun]:
     """A run for each seed, with the first m of the ladder with which at least half of them succeed.
 

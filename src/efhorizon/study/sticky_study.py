@@ -6,6 +6,7 @@ stopped goes on where it was; several processes can share the work, as each row 
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -101,13 +102,13 @@ def tables(study: StickyPlan, *, until: float, num_workers: int, say: Say) -> tu
     return sorted(found, key=lambda table: (table.num_pairs, str(table.path))), is_whole
 
 
-def run(study: StickyPlan, *, seconds: float, num_workers: int, say: Say) -> Done:
+def run(study: StickyPlan, *, seconds: float, num_workers: int, say: Say, on_progress: Say) -> Done:
     """Do what is left to do, and begin nothing new after `seconds`."""
     until = time.monotonic() + seconds
     Results.made(study.results)
     found, is_whole = tables(study, until=until, num_workers=num_workers, say=say)
     if num_workers == 1:
-        part = work(study, found, until=until, say=say)
+        part = work(study, found, until=until, say=say, on_progress=on_progress)
         return Done(len(found), part.num_rows, is_whole and part.is_complete, part.failures)
     context = get_context("spawn")
     with context.Pool(num_workers) as pool:
@@ -121,7 +122,7 @@ def run(study: StickyPlan, *, seconds: float, num_workers: int, say: Say) -> Don
     )
 
 
-def work(study: StickyPlan, found: Sequence[Table], *, until: float, say: Say) -> Done:
+def work(study: StickyPlan, found: Sequence[Table], *, until: float, say: Say, on_progress: Say) -> Done:
     """What one process does: the analyses, then pass after pass over all tables."""
     results, num_rows, failures = Results.opened(study.results), 0, dict[str, None]()
     threads = numba.get_num_threads()
@@ -137,7 +138,7 @@ def work(study: StickyPlan, found: Sequence[Table], *, until: float, say: Say) -
                     if time.monotonic() > until:
                         return Done(len(found), num_rows, False, tuple(failures))
                     try:
-                        num_rows += len(_ran(study, table.loaded(), task, results, say))
+                        num_rows += _ran(study, table.loaded(), task, results, say, on_progress)
                     except EfhorizonError as error:
                         failures[f"{table.path.name} {task.algorithm}: {error}"] = None
     finally:
@@ -145,14 +146,15 @@ def work(study: StickyPlan, found: Sequence[Table], *, until: float, say: Say) -
     return Done(len(found), num_rows, True, tuple(failures))
 
 
-def _ran(study: StickyPlan, mdp: TabularMDP, task: StickyTask, results: Results, say: Say) -> list[object]:
+def _ran(study: StickyPlan, mdp: TabularMDP, task: StickyTask, results: Results, say: Say, on_progress: Say) -> int:
+    """Run a task; the number of rows that it has made."""
     title = f"{sticky_name(mdp, study.chance)} {task.algorithm} {task.setting}"
     title += f" seed {task.seeds[0]}" if len(task.seeds) == 1 else ""
-    rows = task.run(mdp, study.chance, results, lambda text: say(f"{title}: {text}"))
+    rows = task.run(mdp, study.chance, results, lambda text: on_progress(f"{title}: {text}"))
     for row in rows:
         needed = "not solved" if row.sample_complexity is None else f"solved after {row.sample_complexity:,} timesteps"
         say(f"{row.id} {row.algorithm} {row.setting} seed {row.seed}: {needed}, {row.wall_seconds:.0f} s")
-    return list(rows)
+    return len(rows)
 
 
 def _analyzed(study: StickyPlan, mdp: TabularMDP, say: Say) -> None:
@@ -171,7 +173,12 @@ def _analyzed(study: StickyPlan, mdp: TabularMDP, say: Say) -> None:
 
 
 def _worker(study: StickyPlan, found: Sequence[Table], seconds: float) -> Done:
-    return work(study, found, until=time.monotonic() + seconds, say=lambda _: None)
+    return work(study, found, until=time.monotonic() + seconds, say=_said, on_progress=lambda _: None)
+
+
+def _said(text: str) -> None:
+    """From another process: a line on stderr."""
+    sys.stderr.write(text + "\n")
 
 
 def _num_actions(subject: Subject) -> int:

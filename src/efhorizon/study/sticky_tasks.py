@@ -1,6 +1,6 @@
 """Runs on tables with sticky actions: SQIRL, PPO and DQN by the full protocol, one row for each run.
 
-    ppo, dqn         a task is one run; its policy is evaluated exactly every 10,000 timesteps, greedy and (PPO) as it is
+    ppo, dqn         a task is one run; its policy is evaluated exactly every 10,000 timesteps
     sqirl            a task is the search for the least m with one k: a row for each seed, with the m that was found
     sqirl_network    the same with a network instead of exact means
 
@@ -131,7 +131,7 @@ class StickyTask:
         else:
             table, made = sticky_observed_table(mdp, chance)
             plan, ladder = Plan(made), sticky_search.coarse_ladder()
-            player = sticky_search.with_network(plan, table, k)
+            player = sticky_search.with_network(plan, table, k, on_progress)
         runs = sticky_search.least_m(
             player, ladder, [key.seed for key in keys], max_steps=self.max_steps, on_progress=on_progress
         )
@@ -166,9 +166,7 @@ def passes(algorithms: Sequence[Algorithm], num_seeds: int, max_steps: int) -> l
         if algorithm in ("ppo", "dqn"):
             settings = sweep.named_settings("ppo" if algorithm == "ppo" else "dqn")
             for place, (setting, changes) in enumerate(settings.items()):
-                found.append(
-                    (place, [StickyTask(algorithm, setting, changes, (seed,), max_steps) for seed in seeds])
-                )
+                found.append((place, [StickyTask(algorithm, setting, changes, (seed,), max_steps) for seed in seeds]))
         else:
             for place, k in enumerate(KS):
                 found.append((place, [StickyTask(algorithm, f"k{k}", {"k": k}, seeds, max_steps)]))

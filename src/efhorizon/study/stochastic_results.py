@@ -1,10 +1,10 @@
 """Analyses and runs of tables with chance: beside the others in a results folder, and two files of an export.
 
-    DIR/stochastic/NAME.json        the analysis of one table with chance
-    DIR/rows/...                    its runs, among all others; the name of such a table ends with -sticky0.25
+DIR/stochastic/NAME.json        the analysis of one table with chance
+DIR/rows/...                    its runs, among all others; the name of such a table ends with -sticky0.25
 
-    stochastic.jsonl                an export: the analyses, one in a line
-    stochastic-runs.jsonl           the runs on these tables, one in a line
+stochastic.jsonl                an export: the analyses, one in a line
+stochastic-runs.jsonl           the runs on these tables, one in a line
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from efhorizon.render.charts.grades import horizon_chart, needed_chart
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure
 from efhorizon.render.html.names import page_link
-from efhorizon.render.learning_curves import ALGORITHM_TITLES, ALGORITHMS
+from efhorizon.render.learning_curves import ALGORITHMS
 
 FIGURE_NAME = "policies"
 _LARGE, _SMALL = (740, 560), (360, 320)  # pixels
