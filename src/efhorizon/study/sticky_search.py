@@ -82,16 +82,15 @@ def least_m(
 ) -> list[SqirlRun]:
     """A run for each seed, with the first m of the ladder with which at least half of them succeed.
 
-    If there is none within the budget, the runs with the largest m of which a run fits into it.
+    If there is none within the budget, the runs with the largest m whose timesteps fit into it, and the first m anyway.
     """
     runs: list[SqirlRun] = []
     for m in ladder:
-        tried = _decided(player, m, seeds)
-        if runs and tried[0].timesteps > max_steps:
+        if runs and runs[0].timesteps * m / runs[0].m > max_steps:  # timesteps grow with m, but for rounding
             break
-        runs = tried
+        runs = _decided(player, m, seeds)
         on_progress(f"m = {m:,}: {sum(run.is_success for run in runs)} of {len(runs)} runs succeed")
-        if _is_solved_in_half(runs, len(seeds)) or tried[0].timesteps > max_steps:
+        if _is_solved_in_half(runs, len(seeds)):
             break
     known = {run.seed: run for run in runs}
     return [known.get(seed) or player(runs[0].m, seed) for seed in seeds]

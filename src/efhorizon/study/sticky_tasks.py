@@ -158,19 +158,24 @@ def sticky_name(mdp: TabularMDP, chance: float) -> str:
 def passes(algorithms: Sequence[Algorithm], num_seeds: int, max_steps: int) -> list[list[StickyTask]]:
     """Tasks in the order in which they are run: each pass goes over all tables before the next begins.
 
-    So whatever the time allows, tables have the same runs: first one setting of each algorithm, then the others.
+    So whatever the time allows, tables have the same runs: first one setting of each algorithm, then the others. SQIRL
+    with a network comes last, because it takes longest.
     """
     seeds = tuple(range(num_seeds))
-    found: list[tuple[int, list[StickyTask]]] = []
+    found: list[tuple[tuple[bool, int], list[StickyTask]]] = []
     for algorithm in algorithms:
-        if algorithm in ("ppo", "dqn"):
-            settings = sweep.named_settings("ppo" if algorithm == "ppo" else "dqn")
-            for place, (setting, changes) in enumerate(settings.items()):
-                found.append((place, [StickyTask(algorithm, setting, changes, (seed,), max_steps) for seed in seeds]))
-        else:
-            for place, k in enumerate(KS):
-                found.append((place, [StickyTask(algorithm, f"k{k}", {"k": k}, seeds, max_steps)]))
+        is_slow = algorithm == "sqirl_network"
+        for place, (setting, changes) in enumerate(_settings_of(algorithm).items()):
+            parts = [(seed,) for seed in seeds] if algorithm in ("ppo", "dqn") else [seeds]
+            tasks = [StickyTask(algorithm, setting, changes, part, max_steps) for part in parts]
+            found.append(((is_slow, place), tasks))
     return [tasks for _, tasks in sorted(found, key=lambda each: each[0])]
+
+
+def _settings_of(algorithm: Algorithm) -> dict[str, Settings]:
+    if algorithm in ("ppo", "dqn"):
+        return sweep.named_settings("ppo" if algorithm == "ppo" else "dqn")
+    return {f"k{k}": {"k": k} for k in KS}
 
 
 @lru_cache(maxsize=1)
