@@ -4,7 +4,8 @@
 
 The table is a random gridworld: seven actions as in MiniGrid, of which some turn, one moves and some do nothing. Of the
 1.2 million states of the sticky table (a state and the last action) a little over a million can be reached. scipy has
-the sticky table as a sparse matrix [S A, S] and repeats Q = R + P V, V = max_a Q; building the matrix is not counted.
+the sticky table as a sparse matrix [A S, S] in CSR form and repeats Q = R + P V, V = max_a Q; building the matrix is
+not counted.
 """
 
 from __future__ import annotations
@@ -44,19 +45,23 @@ def gridworld(num_sticky_states: int, num_actions: int, horizon: int, rng: np.ra
 
 
 def sparse(mdp: StochasticMDP) -> tuple[scipy.sparse.csr_matrix, np.ndarray]:
-    """P [S A, S] and expected rewards [S A]."""
+    """P [A S, S] and expected rewards [A S], action after action: numpy takes a maximum over rows faster so."""
     chances = mdp.probability_values[mdp.probability_codes]
     goes_on = mdp.successors >= 0
     pairs = np.repeat(np.arange(len(mdp.offsets) - 1), np.diff(mdp.offsets))
     shape = (len(mdp.offsets) - 1, mdp.num_states)
     matrix = scipy.sparse.csr_matrix((chances[goes_on], (pairs[goes_on], mdp.successors[goes_on])), shape=shape)
-    return matrix, np.add.reduceat(chances * mdp.reward_values[mdp.reward_codes], mdp.offsets[:-1])
+    rewards = np.add.reduceat(chances * mdp.reward_values[mdp.reward_codes], mdp.offsets[:-1])
+    order = np.arange(shape[0]).reshape(mdp.num_states, mdp.num_actions).T.reshape(-1)
+    return matrix[order], rewards[order]
 
 
 def by_scipy(matrix: scipy.sparse.csr_matrix, rewards: np.ndarray, num_actions: int, horizon: int) -> np.ndarray:
     values = np.zeros(matrix.shape[1])
     for _ in range(horizon):
-        values = (rewards + matrix @ values).reshape(-1, num_actions).max(axis=1)
+        q_values = matrix @ values
+        q_values += rewards
+        values = q_values.reshape(num_actions, -1).max(axis=0)
     return values
 
 
@@ -74,21 +79,25 @@ def main() -> None:
         f"{made.num_states:,} sticky states, {options.actions} actions, {matrix.nnz:,} entries, T = {options.horizon}"
     )
     sticky_values(mdp, CHANCE)  # compiles
-    ours, theirs = [], []
+    ours, theirs, our_work, their_work = [], [], [], []
     for _ in range(options.repeats):
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         found = sticky_values(mdp, CHANCE)
         ours.append(time.perf_counter() - began)
-        began = time.perf_counter()
+        our_work.append(time.process_time() - worked)
+        began, worked = time.perf_counter(), time.process_time()
         known = by_scipy(matrix, rewards, options.actions, options.horizon)
         theirs.append(time.perf_counter() - began)
+        their_work.append(time.process_time() - worked)
     base, previous = made.base_states, made.previous_actions
     values = found.values[base, np.maximum(previous, 0)]
     values[0] = found.at_start
     print(f"largest difference of a value: {np.abs(values - known).max():.1e}")
-    ratios = np.array(theirs) / np.array(ours)
-    print(f"best turns: ours {min(ours):.3f} s, scipy.sparse {min(theirs):.3f} s, ratio {min(theirs) / min(ours):.1f}")
-    print(f"turn by turn {ratios.min():.1f} to {ratios.max():.1f} times as fast, median {np.median(ratios):.1f}")
+    for what, first, second in (("by the clock", ours, theirs), ("processor time", our_work, their_work)):
+        ratios = np.array(second) / np.array(first)
+        best = f"best turns: ours {min(first):.3f} s, scipy.sparse {min(second):.3f} s, {min(second) / min(first):.1f}"
+        turns = f"{ratios.min():.1f} to {ratios.max():.1f} times as fast, median {np.median(ratios):.1f}"
+        print(f"{what}: {best}; turn by turn {turns}")
 
 
 if __name__ == "__main__":

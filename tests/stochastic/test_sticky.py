@@ -87,3 +87,30 @@ def test_figures_in_closed_form() -> None:
 def test_a_chance_that_is_none_is_refused(chance: float) -> None:
     with pytest.raises(InvalidStickinessError):
         sticky(TabularMDP([[0]], [[0.0]], 1), chance)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_without_chance_the_stochastic_horizon_bounds_the_effective_horizon(seed: int) -> None:
+    """Theorem 5.4 of the paper, with its constants: where returns lie in [0, 1], Q V* <= 1, so
+
+    H_k  <=  k + log_A(1 / Delta_k^2) + log_A(6 log(2 T A^k))
+    """
+    rng = np.random.default_rng(seed)
+    mdp = random_table(rng, 5, 2 + seed % 2, 2 + seed % 4)
+    optimal = Plan(sticky(mdp, 0.0)).optimal.values.at_start
+    if optimal == 0:
+        pytest.skip("nothing to earn")
+    mdp = TabularMDP(mdp.transitions, np.maximum(mdp.rewards, 0) / optimal, mdp.horizon)
+    found = analyze(sticky(mdp, 0.0))
+    exact = analyze_deterministic(mdp, max_k=mdp.horizon)
+    episodes = {entry.k: entry.exact_m for entry in exact.effective_horizon.by_k if entry.exact_m is not None}
+    compared = 0
+    for sweep in found.sweeps:
+        if not sweep.solvable or sweep.gap_undecided or sweep.k not in episodes:
+            continue
+        slack = np.log(6 * np.log(2 * mdp.horizon * mdp.num_actions**sweep.k)) / np.log(mdp.num_actions)
+        gap = 1.0 if sweep.gap is None else sweep.gap
+        bound = sweep.k + np.log(1 / gap**2) / np.log(mdp.num_actions) + slack
+        assert sweep.k + np.log(episodes[sweep.k]) / np.log(mdp.num_actions) <= bound + 1e-9
+        compared += 1
+    assert compared

@@ -184,6 +184,15 @@ def add_published(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_with_chance(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--with-chance",
+        type=Path,
+        metavar="DIR",
+        help="show these results of `efhorizon sticky`, or an export of them, too (default: those in RESULTS)",
+    )
+
+
 def add_open(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--open", action="store_true", help="open it in the browser")
 

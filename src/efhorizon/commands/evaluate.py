@@ -11,6 +11,7 @@ from efhorizon.commands import _arguments, _exit, _types
 if TYPE_CHECKING:
     from efhorizon.evaluation.live_curves import LiveFigure
     from efhorizon.evaluation.source import StudyData
+    from efhorizon.evaluation.stochastic import StochasticTables
     from efhorizon.evaluation.tables import Tables
 
 HELP = "compare each bound with what PPO and DQN needed"
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _arguments.add_seed(parser, "the bootstrap")
     _arguments.add_published(parser)
+    _arguments.add_with_chance(parser)
     _arguments.add_json(parser)
 
 
@@ -56,15 +58,21 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.evaluation.live_curves import as_json, live_figures
     from efhorizon.evaluation.original import original
     from efhorizon.evaluation.source import study_data, write_export
+    from efhorizon.evaluation.stochastic import as_json as chance_as_json
+    from efhorizon.evaluation.stochastic import stochastic_tables
     from efhorizon.evaluation.tables import plain, tables_by_rule
     from efhorizon.render.terminal.beside import published_beside
     from efhorizon.render.terminal.evaluation import evaluation
     from efhorizon.render.terminal.live import live_evaluation
+    from efhorizon.render.terminal.stochastic_evaluation import stochastic_evaluation
 
     data = study_data(options.path)
+    if options.with_chance is not None:
+        data = data.with_stochastic(options.with_chance)
     figures = live_figures(data.live)
-    if figures and not data.summaries:
-        return _only_live(options, figures)
+    chance = stochastic_tables(data, num_resamples=options.resamples, seed=options.seed)
+    if (figures or chance is not None) and not data.summaries:
+        return _without_tables(options, data, figures, chance)
     if not data.summaries:
         nothing = f"{options.path}: nothing to evaluate, no complete analysis (efhorizon study makes them)"
         raise EfhorizonError("; ".join((nothing, *data.notes)))
@@ -76,10 +84,12 @@ def run(options: argparse.Namespace) -> int:
         files = {"exported": [str(path) for path in exported], "published": [str(path) for path in published]}
         both = {**plain(tables), "by_papers_rule": plain(by_papers_rule)}
         both |= {"live": as_json(figures)} if figures else {}
+        both |= {} if chance is None else {"with_chance": plain(chance_as_json(chance))}
         both |= {} if compared is None else {"beside_published": plain(compared)}
         _terminal.print_json({"path": str(options.path), **files, **both})
     else:
         _terminal.show(evaluation(tables, by_papers_rule))
+        _terminal.show(stochastic_evaluation(chance))
         _terminal.show(live_evaluation(figures))
         if compared is not None:
             _terminal.show(published_beside(compared))
@@ -88,25 +98,37 @@ def run(options: argparse.Namespace) -> int:
     return _exit.DONE
 
 
-def _only_live(options: argparse.Namespace, figures: list[LiveFigure]) -> int:
-    """There are runs in environments and nothing else: Figure 4 alone."""
+def _without_tables(
+    options: argparse.Namespace, data: StudyData, figures: list[LiveFigure], chance: StochasticTables | None
+) -> int:
+    """There are runs in environments or with chance, and nothing else."""
     from efhorizon.commands import _terminal
     from efhorizon.evaluation.live_curves import as_json
+    from efhorizon.evaluation.source import write_export
+    from efhorizon.evaluation.stochastic import as_json as chance_as_json
+    from efhorizon.evaluation.tables import plain
     from efhorizon.render.terminal.live import live_evaluation
+    from efhorizon.render.terminal.stochastic_evaluation import stochastic_evaluation
 
+    exported = write_export(options.export, data) if options.export and chance is not None else []
     written: list[Path] = []
     if options.publish:
         _check_report()
         from efhorizon.render.markdown import write_publication
         from efhorizon.render.markdown.live_page import live_files
+        from efhorizon.render.markdown.stochastic_page import stochastic_files
 
-        written = write_publication(options.publish, live_files(figures))
+        written = write_publication(options.publish, {**live_files(figures), **stochastic_files(chance)})
     if options.json:
-        published = [str(path) for path in written]
-        _terminal.print_json({"path": str(options.path), "published": published, "live": as_json(figures)})
+        content: dict[str, object] = {"path": str(options.path), "published": [str(path) for path in written]}
+        content |= {"exported": [str(path) for path in exported]} if exported else {}
+        content |= {"live": as_json(figures)} if figures else {}
+        content |= {} if chance is None else {"with_chance": plain(chance_as_json(chance))}
+        _terminal.print_json(content)
     else:
+        _terminal.show(stochastic_evaluation(chance))
         _terminal.show(live_evaluation(figures))
-    for path in written:
+    for path in (*exported, *written):
         _terminal.say(f"wrote {path}", style="dim")
     return _exit.DONE
 

@@ -23,6 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out", type=Path, default=Path("report"), metavar="DIR", help="folder for the site (default: report)"
     )
     _arguments.add_published(parser)
+    _arguments.add_with_chance(parser)
     _arguments.add_open(parser)
     _arguments.add_json(parser)
 
@@ -37,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
 
     with _terminal.waiting(f"writing a report on {options.path}"):
         published = None if options.published is None else original(options.published)
-        report = write_report(options.path, options.out, published=published)
+        report = write_report(options.path, options.out, published=published, with_chance=options.with_chance)
     for note in report.notes[:_NOTES_SHOWN]:
         _terminal.say(f"note: {note}", style="yellow")
     if len(report.notes) > _NOTES_SHOWN:

@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sticky",
         type=_types.fraction,
         metavar="Q",
-        help="PPO, DQN: train with sticky actions, such as 0.25; greedy policies are evaluated exactly, and a run is "
-        "solved within 1%% of the optimal return. Prints the result and keeps no rows",
+        help="PPO, DQN: train with sticky actions, such as 0.25; policies are evaluated exactly, and a run is solved "
+        "within 1%% of the optimal return. Prints the result and keeps no rows; `efhorizon sticky` keeps them",
     )
     add_live(parser)
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write learning curves for TensorBoard")

@@ -94,12 +94,14 @@ def bound_table(
     titles: Mapping[str, str],
     *,
     reference: str = EFFECTIVE_HORIZON,
+    baselines: Sequence[tuple[str, str, str]] | None = None,
     num_resamples: int = DEFAULT_RESAMPLES,
     seed: int = 0,
 ) -> BoundTable:
     """Every metric of every predictor, with intervals, and the reference tested against every other predictor.
 
-    All of it on the same resamples, so that predictors are compared on equal terms.
+    All of it on the same resamples, so that predictors are compared on equal terms. `baselines` are what other
+    algorithms need (name of the row, algorithm, title); by default those of the paper.
     """
     run = sorted(
         (each for each in summaries if is_main(each) and algorithm in each.sample_complexities),
@@ -109,7 +111,7 @@ def bound_table(
     budgets = _array(log10_timesteps(each.budgets.get(algorithm, math.inf)) for each in run)
     families = family_indices([each.family for each in run])
     weights = resampled_weights(families, num_resamples, np.random.default_rng(seed))
-    predictors = _predictors(run, algorithm, titles)
+    predictors = _predictors(run, titles, baselines_of(algorithm) if baselines is None else baselines)
     table = _Resampled(outcomes, budgets, families, weights, [each.family for each in run])
     num_solved = int(np.isfinite(outcomes).sum())
     return BoundTable(
@@ -187,7 +189,9 @@ def _row(table: _Resampled, algorithm: str, predictor: _Predictor) -> BoundRow:
     )
 
 
-def _predictors(run: Sequence[MdpSummary], algorithm: str, titles: Mapping[str, str]) -> list[_Predictor]:
+def _predictors(
+    run: Sequence[MdpSummary], titles: Mapping[str, str], baselines: Sequence[tuple[str, str, str]]
+) -> list[_Predictor]:
     """Bounds in the order in which titles list them, others as they come, then measures, then the baselines."""
     names = dict.fromkeys([*titles, *(name for each in run for name in each.bounds)])
     predictors = []
@@ -200,14 +204,14 @@ def _predictors(run: Sequence[MdpSummary], algorithm: str, titles: Mapping[str, 
         predictions = _array(math.nan if each is None else each.hardness for each in known)
         if not np.isnan(predictions).all():
             predictors.append(_Predictor(name, titles.get(name, name), "measure", predictions))
-    for name, other, title in baselines(algorithm):
+    for name, other, title in baselines:
         predictions = _array(log10_needed(each, other) for each in run)
         if not np.isnan(predictions).all():
             predictors.append(_Predictor(name, title, "baseline", predictions))
     return predictors
 
 
-def baselines(algorithm: str) -> list[tuple[str, str, str]]:
+def baselines_of(algorithm: str) -> list[tuple[str, str, str]]:
     """What other algorithms need, to compare bounds with: name of the row, algorithm, title."""
     deep = [(published.OTHER_ALGORITHM, other, f"{other.upper()}, empirical") for other in DEEP_RL]
     return [row for row in [*deep, (published.GORP_EMPIRICAL, GORP, GORP_TITLE)] if row[1] != algorithm]

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from efhorizon.evaluation import published
-from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, baselines, log10_needed
+from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES, baselines_of, log10_needed
 from efhorizon.evaluation.metrics import CORRELATION, MEDIAN_RATIO, Floats, Metric, Sample
 from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary, has_solved
 from efhorizon.evaluation.resampling import Estimate, estimate, family_indices, resampled_weights
@@ -150,7 +150,7 @@ def _predictions(
         sides = [(old.bounds.get(name, math.nan), new.bounds.get(name, math.nan)) for old, new in pairs]
         yield name, titles.get(name, name), "bound", _ratios(sides)
     yield NO_CHANGE_ROW, "no change", "baseline", np.zeros(len(pairs))
-    for name, other, title in baselines(algorithm):
+    for name, other, title in baselines_of(algorithm):
         sides = [(log10_needed(old, other), log10_needed(new, other)) for old, new in pairs]
         yield name, title, "baseline", _ratios(sides)
 

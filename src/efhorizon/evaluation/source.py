@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from efhorizon.errors import StoreError
 from efhorizon.evaluation import rules, runs, summary_csv, theory
 from efhorizon.evaluation.records import DEEP_RL, MdpSummary
 from efhorizon.io.checksums import write_listed
-from efhorizon.study import built_tables, export, live_export
+from efhorizon.study import built_tables, export, live_export, stochastic_results
 from efhorizon.study.analysis_record import AnyAnalysis, is_complete
 from efhorizon.study.built_tables import BuiltTable
 from efhorizon.study.live_runs import LiveResults, LiveRow
 from efhorizon.study.records import Row
 from efhorizon.study.results import Results, is_results
+from efhorizon.study.stochastic_results import StochasticData
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,14 @@ class StudyData:
     notes: tuple[str, ...] = ()  # what was left out, and why
     tables: tuple[BuiltTable, ...] = ()  # that were built, also those that were not analyzed
     live: tuple[LiveRow, ...] = ()  # runs in environments, without a table
+    stochastic: StochasticData = field(default_factory=StochasticData)  # tables with chance
+
+    def with_stochastic(self, path: Path | str) -> StudyData:
+        """With the tables with chance of another folder, in place of those of this one."""
+        other = study_data(path).stochastic
+        if not other:
+            raise StoreError(f"{path}: no tables with chance here; efhorizon sticky NAME makes results of them")
+        return replace(self, stochastic=other)
 
 
 def study_data(path: Path | str) -> StudyData:
@@ -45,6 +54,8 @@ def study_data(path: Path | str) -> StudyData:
         return _from_export(path)
     if (path / summary_csv.FILE).exists():
         return _from_csv(path / summary_csv.FILE, path)
+    if stochastic_results.is_exported(path):
+        return StudyData(path, {}, [], [], {}, stochastic=stochastic_results.read_export(path))
     raise StoreError(f"{path}: no results here; there is no analyses/, rows/, {export.MDPS} or {summary_csv.FILE}")
 
 
@@ -79,10 +90,14 @@ def combined(path: Path, analyses: Mapping[str, AnyAnalysis], rows: Sequence[Row
 
 def write_export(folder: Path, data: StudyData) -> list[Path]:
     """Write a study as files that other programs read, and their checksums; returns their paths."""
+    if data.stochastic and not data.analyses and not data.summaries:
+        folder.mkdir(parents=True, exist_ok=True)
+        return write_listed(folder, stochastic_results.encoded(data.stochastic))
     lines = [summary_csv.fields_of(each) for each in data.summaries]
     return write_listed(
         folder,
         {
+            **stochastic_results.encoded(data.stochastic),
             export.MDPS: export.encoded_mdps(data.analyses, summary_csv.columns(data.summaries), lines),
             export.RUNS: export.encoded_runs(data.runs),
             summary_csv.FILE: summary_csv.encoded_summaries(data.summaries),
@@ -93,11 +108,12 @@ def write_export(folder: Path, data: StudyData) -> list[Path]:
 
 
 def _from_results(results: Results) -> StudyData:
-    data = combined(results.path, results.analyses(), list(results.rows()))
+    stochastic, rows = stochastic_results.of_results(results.path, results.rows())
+    data = combined(results.path, results.analyses(), rows)
     study = results.study()
     planned = () if study is None or study.plan.note is None else (study.plan.note,)
     live = tuple(LiveResults(results.path).rows())
-    return replace(data, notes=(*planned, *data.notes), tables=results.tables(), live=live)
+    return replace(data, notes=(*planned, *data.notes), tables=results.tables(), live=live, stochastic=stochastic)
 
 
 def _from_export(path: Path) -> StudyData:
@@ -110,7 +126,8 @@ def _from_export(path: Path) -> StudyData:
         )
         return StudyData(path, {}, rows, summaries, summary_csv.titles(summaries))
     tables, live = built_tables.read_tables(path / built_tables.FILE), live_export.read_live(path / live_export.FILE)
-    return replace(combined(path, analyses, rows), tables=tables, live=live)
+    stochastic = stochastic_results.read_export(path)
+    return replace(combined(path, analyses, rows), tables=tables, live=live, stochastic=stochastic)
 
 
 def _from_csv(file: Path, folder: Path) -> StudyData:

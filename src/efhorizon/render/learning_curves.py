@@ -15,7 +15,7 @@ from efhorizon.evaluation.records import DEEP_RL, GORP
 from efhorizon.study.records import Row
 
 ALGORITHMS = (*DEEP_RL, GORP)
-ALGORITHM_TITLES = {"ppo": "PPO", "dqn": "DQN", "gorp": "GORP"}
+ALGORITHM_TITLES = {"ppo": "PPO", "dqn": "DQN", "gorp": "GORP", "sqirl": "SQIRL", "sqirl_network": "SQIRL (network)"}
 MAX_DRAWN_POINTS = 240
 GORP_RUNS = 101  # one row of GORP stands for this many
 

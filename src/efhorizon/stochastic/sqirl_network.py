@@ -10,29 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from efhorizon.agents.deep.observations import FlatColumns, ObservedTable, UntrainableTableError
 from efhorizon.agents.streams import streams
 from efhorizon.stochastic.planning import Plan
 from efhorizon.stochastic.sqirl import InvalidSqirlError, empty_played, play
+from efhorizon.stochastic.sqirl_learner import HeadsLearner, SqirlSettings
 from efhorizon.stochastic.training import is_solved
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result
-
-HIDDEN = 64
-
-
-@dataclass(frozen=True)
-class SqirlSettings:
-    """The authors' numbers."""
-
-    rate: float = 1e-4
-    batch: int = 128
-    epochs: int = 10
 
 
 @dataclass(frozen=True)
@@ -64,7 +52,7 @@ def sqirl_network(
         raise InvalidSqirlError(f"SQIRL needs 1 <= k <= T and at least one episode; got k={k}, m={m}")
     if not isinstance(table.seen, FlatColumns):
         raise UntrainableTableError(f"{table.id}: SQIRL's network is for flat observations")
-    learner = _Learner(table.seen.values, k, mdp.num_actions, seed, settings or SqirlSettings())
+    learner = HeadsLearner(table.seen.values, k, mdp.num_actions, seed, settings or SqirlSettings())
     words = streams(np.random.default_rng([seed, 2]), 1)[0]
     actions = np.zeros((mdp.horizon, mdp.num_states), np.int32)
     starts, timesteps, played = np.cumsum(mdp.initial_probabilities), 0, empty_played(m, k)
@@ -86,77 +74,3 @@ def sqirl_network(
         if on_progress is not None:
             on_progress(time + 1)
     return NetworkRun(plan.return_of(actions), plan.optimal.values.at_start, timesteps)
-
-
-class _Learner:
-    """The network, its optimiser, and the samples of each head so far."""
-
-    def __init__(
-        self, seen: NDArray[np.float32], num_heads: int, num_actions: int, seed: int, settings: SqirlSettings
-    ) -> None:
-        import torch  # takes seconds
-
-        self._torch: Any = torch
-        torch.manual_seed(seed)
-        self._shape, self._settings = (num_heads, num_actions), settings
-        self._seen: Any = torch.as_tensor(np.ascontiguousarray(seen))
-        self._network: Any = torch.nn.Sequential(
-            torch.nn.Linear(seen.shape[1], HIDDEN),
-            torch.nn.ReLU(),
-            torch.nn.Linear(HIDDEN, HIDDEN),
-            torch.nn.ReLU(),
-            torch.nn.Linear(HIDDEN, num_heads * num_actions),
-        )
-        self._optimiser: Any = torch.optim.Adam(self._network.parameters(), lr=settings.rate)
-        self._samples: list[list[tuple[NDArray[Any], ...]]] = [[] for _ in range(num_heads)]
-        self._rng = np.random.default_rng([seed, 3])
-
-    def add(
-        self,
-        head: int,
-        observation: NDArray[np.int32],
-        action: NDArray[np.int32],
-        reward: NDArray[np.float64],
-        following: NDArray[np.int32],
-    ) -> None:
-        """Samples for one head; `following` is -1 where the episode was over."""
-        self._samples[head].append((observation.copy(), action.copy(), reward.copy(), following.copy()))
-
-    def fit(self) -> None:
-        """Head after head, each on its own samples, with targets from the head before."""
-        torch = self._torch
-        for head, samples in enumerate(self._samples):
-            if not samples:
-                continue
-            observation, action, reward, following = (np.concatenate(part) for part in zip(*samples, strict=True))
-            target = reward.astype(np.float32)
-            if head > 0:
-                goes_on = following >= 0
-                target[goes_on] += self._values(head - 1)[following[goes_on]]
-            targets, actions = torch.as_tensor(target), torch.as_tensor(action.astype(np.int64))
-            for _ in range(self._settings.epochs):
-                order = self._rng.permutation(len(target))
-                for begun in range(0, len(order), self._settings.batch):
-                    chosen = order[begun : begun + self._settings.batch]
-                    outputs = self._network(self._seen[observation[chosen]])
-                    rows = outputs.reshape(len(chosen), *self._shape)[:, head]
-                    picked = rows.gather(1, actions[chosen][:, None])[:, 0]
-                    loss = ((picked - targets[chosen]) ** 2).mean()
-                    self._optimiser.zero_grad()
-                    loss.backward()
-                    self._optimiser.step()
-
-    def greedy(self, head: int) -> NDArray[np.int32]:
-        """The action of the largest value for each observation [U]."""
-        found: NDArray[np.int32] = self._outputs(head).argmax(axis=1).astype(np.int32)
-        return found
-
-    def _values(self, head: int) -> NDArray[np.float32]:
-        found: NDArray[np.float32] = self._outputs(head).max(axis=1)
-        return found
-
-    def _outputs(self, head: int) -> NDArray[np.float32]:
-        with self._torch.no_grad():
-            outputs = self._network(self._seen).reshape(len(self._seen), *self._shape)
-        found: NDArray[np.float32] = outputs[:, head].numpy()
-        return found

@@ -1,8 +1,10 @@
 """PPO and DQN on sticky tables: the learners of `agents/deep`, with the chance drawn in their compiled loops.
 
-Every `evaluation_interval` timesteps the greedy policy is evaluated exactly on the table, over all chance. A run has
-solved the MDP when that expected return is within 1% of optimal: J >= J* - 0.01 |J*|. Nothing is estimated, so no
-number of evaluation episodes has to be chosen.
+Every `evaluation_interval` timesteps the greedy policy is evaluated exactly on the table, over all chance, and so is
+the policy that PPO plays, which draws its actions. A run has solved the MDP when either expected return is within 1% of
+optimal: J >= J* - 0.01 |J*|. Nothing is estimated, so no number of evaluation episodes has to be chosen. (A greedy
+policy that does not see the previous action can be stuck where PPO's own policy is not; without chance, the paper's
+rule for training episodes covers the latter.)
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from efhorizon.stochastic.observed import sticky_observed_table
 from efhorizon.stochastic.planning import Plan
 from efhorizon.suites import registry
 
-BEHAVIOUR = 1  # raise it when the same inputs give another result
+BEHAVIOUR = 2  # raise it when the same inputs give another result
 
 RELATIVE_LOSS = 0.01
 _MAX_CODE = 2**31 - 1
@@ -38,10 +40,11 @@ class StickyRun:
     """One run: its seed, when it solved the MDP, and the exact returns of its greedy policies on the way."""
 
     seed: int
-    sample_complexity: int | None  # timesteps until the greedy policy was within 1% of optimal; None: never
+    sample_complexity: int | None  # timesteps until a policy was within 1% of optimal; None: never
+    solved_by: str | None  # "greedy policy", or "policy as played"
     steps: int
-    final_return: float
-    curve: tuple[tuple[int, float], ...]  # timesteps, exact return
+    final_return: float  # of the greedy policy
+    curve: tuple[tuple[int, float, float | None], ...]  # timesteps, exact return of the greedy policy, of PPO's own
 
 
 def settings_for(
@@ -80,8 +83,8 @@ def train_sticky(
     optimal = plan.optimal.values.at_start
     learners = _learners(table, algorithm, settings, seeds, evaluation_interval)
     going = list(range(len(seeds)))  # the run of each place
-    curves: list[list[tuple[int, float]]] = [[] for _ in seeds]
-    solved: list[int | None] = [None] * len(seeds)
+    curves: list[list[tuple[int, float, float | None]]] = [[] for _ in seeds]
+    solved: list[tuple[int, str] | None] = [None] * len(seeds)
     step, due = 0, evaluation_interval
     while going and step < max_steps:
         step += learners.advance(step)
@@ -89,25 +92,33 @@ def train_sticky(
             continue
         due = (step // evaluation_interval + 1) * evaluation_interval
         for place, run in enumerate(going):
-            actions = learners.greedy_actions(place)[table.observation]
-            found = plan.return_of(actions)
-            curves[run].append((step, found))
+            outputs = learners.outputs(place)
+            found = plan.return_of(outputs.argmax(axis=1)[table.observation])
+            played = plan.exploration(_softmax(outputs)[table.observation]).at_start if algorithm == "ppo" else None
+            curves[run].append((step, found, played))
             if is_solved(found, optimal):
-                solved[run] = step
+                solved[run] = step, "greedy policy"
+            elif played is not None and is_solved(played, optimal):
+                solved[run] = step, "policy as played"
         left = [place for place, run in enumerate(going) if solved[run] is None]
         if len(left) < len(going):
             kept = learners.keep(left)
             going = [going[place] for place in kept]
         if on_progress is not None:
             on_progress(step, [curve[-1][1] for curve in curves])
-    return [
-        StickyRun(seed, solved[run], curves[run][-1][0] if curves[run] else 0, _last(curves[run]), tuple(curves[run]))
-        for run, seed in enumerate(seeds)
-    ]
+    runs = []
+    for seed, when, curve in zip(seeds, solved, curves, strict=True):
+        needed, by = (None, None) if when is None else when
+        steps, final = (curve[-1][0], curve[-1][1]) if curve else (0, float("nan"))
+        runs.append(StickyRun(seed, needed, by, steps, final, tuple(curve)))
+    return runs
 
 
-def _last(curve: list[tuple[int, float]]) -> float:
-    return curve[-1][1] if curve else float("nan")
+def _softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
+    """Probabilities [U, A]."""
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    shares: NDArray[np.float64] = weights / weights.sum(axis=1, keepdims=True)
+    return shares
 
 
 class _Learners:
@@ -127,8 +138,8 @@ class _Learners:
         self._learners.interval(step)
         return self._interval
 
-    def greedy_actions(self, place: int) -> NDArray[np.int64]:
-        """The action of the largest output for each observation [U]."""
+    def outputs(self, place: int) -> NDArray[np.float32]:
+        """Logits or Q-values of each observation [U, A]."""
         is_ppo = isinstance(self._learners, FlatPPO)
         theta = (
             self._learners.carried.theta[place] if isinstance(self._learners, FlatPPO) else self._learners.theta[place]
@@ -137,8 +148,7 @@ class _Learners:
         hidden: NDArray[Any] = self._seen
         for layer in (0, 1):
             hidden = np.maximum(hidden @ parameters[f"{tower}.{layer}.w"] + parameters[f"{tower}.{layer}.b"], 0)
-        outputs = hidden @ parameters[f"{tower}.out.w"] + parameters[f"{tower}.out.b"]
-        found: NDArray[np.int64] = outputs.argmax(axis=1)
+        found: NDArray[np.float32] = hidden @ parameters[f"{tower}.out.w"] + parameters[f"{tower}.out.b"]
         return found
 
     def keep(self, places: list[int]) -> Sequence[int]:

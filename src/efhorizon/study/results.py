@@ -10,6 +10,7 @@
     DIR/pictures/NAME-episode.png         an optimal episode, a sheet of frames
     DIR/study.json                        what was planned, and the result for each environment
     DIR/tables/, DIR/tables.csv           the tables that were built here, and what is known about those built elsewhere
+    DIR/stochastic/NAME.json              one MDP with chance each: see stochastic_results.py
     DIR/checksums.txt                     of tables.csv; every JSON file carries its own, and pictures have theirs
 
 The digest in a row's name covers everything that the row depends on: hyperparameters, protocol, the fingerprint of the

@@ -22,7 +22,7 @@ from efhorizon.render.charts.grades import horizon_chart, needed_chart
 from efhorizon.render.html.entries import MdpEntry
 from efhorizon.render.html.explanations import figure
 from efhorizon.render.html.names import page_link
-from efhorizon.render.learning_curves import ALGORITHM_TITLES
+from efhorizon.render.learning_curves import ALGORITHMS
 
 FIGURE_NAME = "policies"
 _LARGE, _SMALL = (740, 560), (360, 320)  # pixels
@@ -199,6 +199,6 @@ def variant_commands(entry: MdpEntry) -> list[str] | None:
     seeds = [len(setting.rows) for setting in entry.settings if setting.algorithm == PPO]
     steps = [row.budget for setting in entry.settings if setting.algorithm == PPO for row in setting.rows]
     runs = f" --seeds {max(seeds)} --steps {max(steps):.0f}" if seeds else ""
-    algorithms = sorted({setting.algorithm for setting in entry.settings} & set(ALGORITHM_TITLES)) or ["none"]
+    algorithms = sorted({setting.algorithm for setting in entry.settings} & set(ALGORITHMS)) or ["none"]
     name = shlex.quote(entry.name)
     return [f"efhorizon study {name} --policies POLICIES --algos {','.join(algorithms)}{runs}"]

@@ -20,6 +20,7 @@ from efhorizon.evaluation.bound_table import DEFAULT_RESAMPLES
 from efhorizon.evaluation.live_curves import live_figures
 from efhorizon.evaluation.original import Original
 from efhorizon.evaluation.source import StudyData, study_data, write_export
+from efhorizon.evaluation.stochastic import StochasticTables, stochastic_tables
 from efhorizon.evaluation.tables import Tables, tables_by_rule
 from efhorizon.io.checksums import LIST, write_listed
 from efhorizon.io.files import written_aside
@@ -35,13 +36,19 @@ from efhorizon.render.html.mdp_page import mdp_page
 from efhorizon.render.html.names import page_link, slug
 from efhorizon.render.html.policy_changes import FIGURE_NAME, is_variant
 from efhorizon.render.html.published_page import LINK, TITLE, published_page
+from efhorizon.render.html.stochastic_page import LINK as CHANCE_LINK
+from efhorizon.render.html.stochastic_page import TITLE as CHANCE_TITLE
+from efhorizon.render.html.stochastic_page import sticky_part, stochastic_page
 from efhorizon.study import built_tables
 from efhorizon.study.export import MDPS, RUNS
 from efhorizon.study.live_export import FILE as LIVE
 from efhorizon.study.pictures import Picture
 from efhorizon.study.results import Results, is_results
+from efhorizon.study.stochastic_results import ANALYSES
+from efhorizon.study.stochastic_results import RUNS as STOCHASTIC_RUNS
 
 DOWNLOADS = "data"
+STOCHASTIC = (ANALYSES, STOCHASTIC_RUNS)
 _ASSETS = ("charts.css", "site.css", "theme.js", "scatter.js", "table.js", "player.js", "icon.svg")
 _PAGES = (("index.html", "Overview"), ("mdps.html", "MDPs"), ("data.html", "Data"), ("reproduce.html", "Reproduce"))
 _LIVE_PAGE = ("full-length.html", "Full length")
@@ -64,11 +71,17 @@ class WrittenReport:
 
 
 def write_report(
-    study: Path, out: Path, *, num_resamples: int = DEFAULT_RESAMPLES, published: Original | None = None
+    study: Path,
+    out: Path,
+    *,
+    num_resamples: int = DEFAULT_RESAMPLES,
+    published: Original | None = None,
+    with_chance: Path | None = None,
 ) -> WrittenReport:
     """Turn a results directory, an export of one or a summary.csv into a site in `out`.
 
-    With what the paper's authors have `published` there is a page that shows it beside the study.
+    With what the paper's authors have `published` there is a page that shows it beside the study; tables with chance
+    are those of the study, or of the results `with_chance`.
     """
     out = Path(os.path.realpath(out))  # a link is followed, not replaced
     check_replaceable(out, study)
@@ -76,8 +89,11 @@ def write_report(
     found, notes_on_them = diagnoses(study)
     if found and not is_results(study) and not (study / MDPS).exists():
         return _write_diagnoses_only(study, out, environment, found, notes_on_them)
-    data = study_data(study)
+    data = study_data(study) if with_chance is None else study_data(study).with_stochastic(with_chance)
+    chance = stochastic_tables(data, num_resamples=num_resamples)
     entries = study_entries(data)
+    if not entries and chance is not None:
+        return _write_chance_only(out, environment, chance)
     if not entries:
         raise StoreError(nothing_to_show(data))
     tables, by_papers_rule = tables_by_rule(data, num_resamples=num_resamples)
@@ -87,10 +103,13 @@ def write_report(
         live = (_LIVE_PAGE,) if live_figures(data.live) else ()
         diagnosed = (_DIAGNOSES,) if found else ()
         more = () if published is None else ((LINK, TITLE),)
-        site = _Site(folder, environment, links, (*_PAGES[:2], *live, *diagnosed, *_PAGES[2:], *more))
+        stochastic = () if chance is None else ((CHANCE_LINK, CHANCE_TITLE),)
+        site = _Site(folder, environment, links, (*_PAGES[:2], *stochastic, *live, *diagnosed, *_PAGES[2:], *more))
+        if chance is not None:
+            site.write(CHANCE_LINK, "with-chance.html", stochastic_page(chance, dict(links)))
         if published is not None:
             site.write(LINK, "published.html", published_page(beside(published, data)))
-        notes = _write_mdp_pages(site, data, entries) + _write_downloads(folder / DOWNLOADS, data)
+        notes = _write_mdp_pages(site, data, entries, chance) + _write_downloads(folder / DOWNLOADS, data)
         notes += _write_diagnoses(site, study, found) + notes_on_them
         _write_top_pages(site, data, entries, tables, by_papers_rule, notes)
         write_marker(folder)
@@ -174,7 +193,22 @@ def _write_diagnoses(site: _Site, study: Path, found: Mapping[str, dict[str, Any
     return notes
 
 
-def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) -> list[str]:
+def _write_chance_only(out: Path, environment: Environment, chance: StochasticTables) -> WrittenReport:
+    """A site of results that have nothing but tables with chance."""
+    with written_aside(out) as folder:
+        folder.mkdir()
+        site = _Site(folder, environment, [], (("index.html", CHANCE_TITLE),))
+        site.write("index.html", "with-chance.html", stochastic_page(chance, {}))
+        _write_assets(site)
+        write_marker(folder)
+        written = [path for path in folder.rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in written)
+    return WrittenReport(out, len(chance.lines), len(written), size, chance.notes)
+
+
+def _write_mdp_pages(
+    site: _Site, data: StudyData, entries: Sequence[MdpEntry], chance: StochasticTables | None
+) -> list[str]:
     """A page for each MDP; returns what was wrong with pictures."""
     notes, results = [], Results(data.path)
     by_name = {entry.name: entry for entry in entries}
@@ -194,7 +228,7 @@ def _write_mdp_pages(site: _Site, data: StudyData, entries: Sequence[MdpEntry]) 
             link = f"pictures/{slug(entry.name)}-{kind}.png"
             site.write_bytes(link, picture.content)
             pictures[given] = f"../{link}"
-        context = mdp_page(entry, data.titles, pictures, by_name)
+        context = mdp_page(entry, data.titles, pictures, by_name) | {"sticky": sticky_part(chance, entry.name)}
         neighbours = {
             "previous": site.pages[number - 1] if number > 0 else None,
             "next": site.pages[number + 1] if number + 1 < len(entries) else None,
@@ -255,7 +289,7 @@ def _write_top_pages(
         figures |= {f"figures/live-{slug(each.id)}.svg": live_chart(each) for each in live}
     for name, picture in figures.items():
         site.write_bytes(name, standalone(picture).encode("utf-8", "replace"))
-    known = (summary_csv.FILE, MDPS, RUNS, LIVE, built_tables.FILE, LIST)
+    known = (summary_csv.FILE, MDPS, RUNS, LIVE, *STOCHASTIC, built_tables.FILE, LIST)
     names = [name for name in known if (site.folder / DOWNLOADS / name).exists()]
     downloads = [(name, (site.folder / DOWNLOADS / name).stat().st_size) for name in names]
     num_mdps = sum(not is_variant(entry) for entry in entries)

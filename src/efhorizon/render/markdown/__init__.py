@@ -1,4 +1,5 @@
-"""A study as files to commit: tables.md, lists.md, full-length.md where there are live runs, and figures.
+"""A study as files to commit: tables.md, lists.md and figures; full-length.md where there are live runs, stochastic.md
+where there are tables with chance.
 
 The same study always gives the same bytes.
 """
@@ -13,11 +14,13 @@ from efhorizon.evaluation.by_suite import run_counts, suite_bounds
 from efhorizon.evaluation.live_curves import live_figures
 from efhorizon.evaluation.rules import under
 from efhorizon.evaluation.source import StudyData
+from efhorizon.evaluation.stochastic import stochastic_tables
 from efhorizon.evaluation.tables import Tables
 from efhorizon.io.files import written_aside
 from efhorizon.render.markdown.figures import Figure, study_figures
 from efhorizon.render.markdown.lists_page import lists_page
 from efhorizon.render.markdown.live_page import live_files
+from efhorizon.render.markdown.stochastic_page import stochastic_files
 from efhorizon.render.markdown.tables_page import Study, tables_page
 from efhorizon.render.markdown.text import picture
 
@@ -42,6 +45,7 @@ def publication(data: StudyData, tables: Tables, by_papers_rule: Tables) -> dict
         LISTS: lists_page(data, tables),
         **{figure.file: figure.svg for figure in figures},
         **live_files(live_figures(data.live)),
+        **stochastic_files(stochastic_tables(data, num_resamples=tables.num_resamples, seed=tables.seed)),
     }
 
 

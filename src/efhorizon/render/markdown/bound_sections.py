@@ -55,18 +55,20 @@ def _place(row: BoundRow | ChangeRow) -> tuple[int, int, str]:
     return (1 if row.kind == "measure" else 2, 0, "")
 
 
-def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:
+def bound_section(found: BoundTable, *, title: str, pictures: str = "", with_paper: bool = True) -> str:
     """Table 2's half for one algorithm; a bound that is significantly better than all others is bold."""
     name = ALGORITHM_TITLES[found.algorithm]
     if not found.num_mdps:
         return blocks(f"### {title}", f"{name} was not run.")
     notes = Footnotes()
-    header = ["", *(cell for metric in METRICS for cell in _columns(metric))]
+    header = ["", *(cell for metric in METRICS for cell in _columns(metric, with_paper))]
     rows = []
     for row in ordered_rows(found.rows):
-        rows.append([_row_title(row, found), *_cells(row, row.metrics, _won(found, row), notes)])
+        cells = _cells(row, row.metrics, _won(found, row), notes, with_paper)
+        rows.append([_row_title(row, found), *cells])
         if row.finite_only is not None:
-            rows.append([f"&emsp;without its {row.num_infinite} infinite", *_cells(row, row.finite_only, (), notes)])
+            cells = _cells(row, row.finite_only, (), notes, with_paper)
+            rows.append([f"&emsp;without its {row.num_infinite} infinite", *cells])
     families = "1 family" if found.num_families == 1 else f"{found.num_families} families"
     return blocks(
         f"### {title}",
@@ -78,8 +80,8 @@ def bound_section(found: BoundTable, *, title: str, pictures: str = "") -> str:
     )
 
 
-def _columns(metric: Metric) -> tuple[str, ...]:
-    return (metric_title(metric),) if metric is CONCORDANCE else (metric_title(metric), "paper")
+def _columns(metric: Metric, with_paper: bool) -> tuple[str, ...]:
+    return (metric_title(metric), "paper") if with_paper and metric is not CONCORDANCE else (metric_title(metric),)
 
 
 def tests_section(found: BoundTable, *, title: str) -> str:
@@ -135,12 +137,14 @@ def _bold_reference(row: BoundRow) -> str:
     return f"**{title}**" if row.kind == "bound" and row.name == EFFECTIVE_HORIZON else title
 
 
-def _cells(row: BoundRow, estimates: Mapping[str, Estimate], won: Collection[str], notes: Footnotes) -> list[str]:
+def _cells(
+    row: BoundRow, estimates: Mapping[str, Estimate], won: Collection[str], notes: Footnotes, with_paper: bool
+) -> list[str]:
     """Ours and the paper's, metric by metric; what is significantly better than everything else is bold."""
     cells = []
     for metric in METRICS:
         cells.append(estimate_text(estimates[metric.name], metric, notes, is_bold=metric.name in won))
-        if metric is not CONCORDANCE:
+        if with_paper and metric is not CONCORDANCE:
             cells.append(of_paper(row.published, metric, notes))
     return cells
 

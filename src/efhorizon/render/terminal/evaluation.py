@@ -12,6 +12,7 @@ from efhorizon.evaluation.rules import RULE_TITLES
 from efhorizon.evaluation.solvability import MinKDistribution, SolvabilityTable
 from efhorizon.evaluation.tables import Tables
 from efhorizon.render import numbers
+from efhorizon.render.learning_curves import ALGORITHM_TITLES
 from efhorizon.render.numbers import MISSING, counted, decimal
 from efhorizon.render.terminal.layout import Parts, heading, literal, table
 
@@ -28,7 +29,7 @@ def evaluation(tables: Tables, by_papers_rule: Tables) -> Parts:
     yield f"Counted: {RULE_TITLES[tables.rule]}. {_WHY}"
     for bounds in tables.bounds:
         if bounds.rows:
-            yield from _bounds(bounds)
+            yield from bound_parts(bounds, "Table 2, ")
             yield from _tests(bounds)
             yield from _leave_one_out(bounds)
     yield from _solvabilities_and_changes(tables)
@@ -37,7 +38,7 @@ def evaluation(tables: Tables, by_papers_rule: Tables) -> Parts:
         yield from _counts(by_papers_rule)
         for bounds in by_papers_rule.bounds:
             if bounds.rows:
-                yield from _bounds(bounds)
+                yield from bound_parts(bounds, "Table 2, ")
         yield from _solvabilities_and_changes(by_papers_rule)
     yield from _lists(tables)
     if tables.notes:
@@ -70,14 +71,15 @@ def _counts(tables: Tables) -> Parts:
     )
 
 
-def _bounds(bounds: BoundTable) -> Parts:
+def bound_parts(bounds: BoundTable, title: str = "") -> Parts:
+    """Every predictor of one algorithm with every metric."""
     majority = (
         ""
         if bounds.majority is None
         else f", always predicting the more frequent outcome has accuracy {bounds.majority:.2f}"
     )
     yield from heading(
-        f"Table 2, {bounds.algorithm.upper()}: {bounds.num_solved} of {bounds.num_mdps} MDPs solved, "
+        f"{title}{ALGORITHM_TITLES[bounds.algorithm]}: {bounds.num_solved} of {bounds.num_mdps} MDPs solved, "
         f"{counted(bounds.num_families, 'family', 'families')}{majority}"
     )
     shown = table("", *(metric.title for metric in METRICS))

@@ -76,3 +76,20 @@ def described_stochastic(content: dict[str, Any], mdp: StochasticMDP, path: Path
         f"  returns: optimal {content['optimal_return']:.6g}, random {content['random_return']:.6g}, "
         f"worst {content['worst_return']:.6g}"
     )
+
+
+def live_sqirl(content: dict[str, Any]) -> Parts:
+    """Runs of SQIRL in an environment."""
+    chance = f", sticky actions {content['sticky']:g}" if content["sticky"] else ""
+    how = "a network" if content["regression"] == "network" else "exact means"
+    yield f"[bold]{literal(content['id'])}[/bold]  SQIRL with {how}, k = {content['k']}, m = {content['m']:,}{chance}"
+    for run in content["runs"]:
+        worth = f"return {run['value']:.6g}, computed exactly"
+        if run["episodes"]:
+            worth = f"return {run['value']:.4g} ({run['low']:.4g} to {run['high']:.4g}, {run['episodes']:,} episodes)"
+        if run["optimal_return"] is None:
+            verdict = "nobody knows whether that is optimal: give --known TABLE or --optimal R"
+        else:
+            words = {True: "within 1% of", False: "not within 1% of", None: "perhaps within 1% of"}
+            verdict = f"{words[run['success']]} optimal ({run['optimal_return']:.6g})"
+        yield f"  seed {run['seed']}: {run['timesteps']:,} timesteps, {worth}; {verdict}"
