@@ -19,9 +19,10 @@ import torch
 from numpy.typing import NDArray
 
 from efhorizon.agents.deep.networks import Network
-from efhorizon.agents.deep.torch_layers import MAX_PIXEL, Layers, Packing, packed_vector
+from efhorizon.agents.deep.torch_layers import MAX_PIXEL, Layers, Packing
 
-_VECTORS = {"theta": None, "first_moment": "exp_avg", "second_moment": "exp_avg_sq"}  # a state's, and Adam's names
+_MOMENTS = {"first_moment": "exp_avg", "second_moment": "exp_avg_sq"}  # a state's names, and Adam's
+_TINY = 1e-6  # as in torch's clip_grad_norm_
 
 Floats = NDArray[np.float32]
 Loss = Callable[[torch.Tensor, slice], torch.Tensor]  # of the outputs for a slice of the minibatch
@@ -46,16 +47,15 @@ class TorchLearner:
     ) -> None:
         self.packing, self._device, self._optimiser = Packing(network), device, optimiser
         self._master = torch.tensor(self.packing.packed(theta), device=device)
-        self._adam = torch.optim.Adam([self._master], lr=optimiser.rate, eps=optimiser.adam_epsilon, fused=True)
-        self._scaled = torch.empty_like(self._master)  # for pixels 0 .. 255: what `_layers` are views of
-        self._layers = Layers(self._scaled, self.packing)
-        self._num_scaled = self.packing.num_scaled
+        self._layers = Layers(self._master, self.packing)
+        self._weights = self._layers.parts.copy()  # by part: what Adam changes
+        self._adam = torch.optim.Adam(self._weights, lr=optimiser.rate, eps=optimiser.adam_epsilon, fused=True)
         self._pool = ThreadPoolExecutor(threads, initializer=begin_thread) if device.type == "cpu" else None
         self._refresh()
 
     def outputs(self, observations: torch.Tensor) -> Floats:
         """What the network says of prepared observations [B, ...], without gradients."""
-        with torch.no_grad():
+        with torch.inference_mode():
             found: Floats = self._passed(observations).cpu().numpy()
         return found
 
@@ -71,10 +71,14 @@ class TorchLearner:
 
         is_shared = self._pool is not None and len(pieces) > 1
         gradients = self._pool.map(gradient, pieces) if is_shared and self._pool else map(gradient, pieces)
-        total = packed_vector(_sum(gradients))
-        total[: self._num_scaled] /= MAX_PIXEL
-        self._master.grad = total
-        torch.nn.utils.clip_grad_norm_([self._master], self._optimiser.max_gradient_norm)
+        total = _sum(gradients)
+        if self.packing.num_scaled:
+            total[0] /= MAX_PIXEL
+        norm = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(total)))
+        if norm > self._optimiser.max_gradient_norm:
+            torch._foreach_mul_(total, self._optimiser.max_gradient_norm / (norm + _TINY))
+        for weights, own in zip(self._weights, total, strict=True):
+            weights.grad = own
         self._adam.step()
         self._refresh()
 
@@ -84,29 +88,34 @@ class TorchLearner:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Parameters and Adam's two moments, each [n] in the order of `Network`, and its count of steps: copies."""
-        adam = self._adam.state.get(self._master, {})
-        vectors = {
-            name: self._master if own is None else adam.get(own, torch.zeros_like(self._master))
-            for name, own in _VECTORS.items()
+        adam = [self._adam.state.get(weights, {}) for weights in self._weights]
+        found = {name: torch.zeros_like(self._master) for name in _MOMENTS}
+        for name, vector in found.items():
+            for part, own in zip(Layers(vector, self.packing).parts, adam, strict=True):
+                part.data.copy_(own.get(_MOMENTS[name], part.data))
+        vectors = {"theta": self._master, **found}
+        return {
+            **{name: self.packing.unpacked(vector.detach().cpu().numpy()) for name, vector in vectors.items()},
+            "adam_steps": np.array(float(adam[0].get("step", 0.0)), np.float32),
         }
-        found = {name: self.packing.unpacked(vector.detach().cpu().numpy()) for name, vector in vectors.items()}
-        return {**found, "adam_steps": np.array(float(adam.get("step", 0.0)), np.float32)}
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from what `state` returned."""
         found = {
             name: torch.tensor(self.packing.packed(state[name].astype(np.float32)), device=self._device)
-            for name in _VECTORS
+            for name in ("theta", *_MOMENTS)
         }
         self._master.copy_(found["theta"])
-        moments = {own: found[name] for name, own in _VECTORS.items() if own is not None}
-        steps = torch.tensor(float(state["adam_steps"]), device=self._device)
-        self._adam.state[self._master] = {"step": steps, **moments}
+        moments = {own: Layers(found[name], self.packing).parts for name, own in _MOMENTS.items()}
+        for place, weights in enumerate(self._weights):
+            steps = torch.tensor(float(state["adam_steps"]), device=self._device)
+            own = {name: parts[place].detach() for name, parts in moments.items()}
+            self._adam.state[weights] = {"step": steps, **own}
         self._refresh()
 
     def frozen(self) -> Frozen:
         """A copy of the network that stays as it is now."""
-        return Frozen(self._scaled.clone(), self.packing, self._device)
+        return Frozen(self._master.clone(), self.packing, self._device)
 
     def close(self) -> None:
         if self._pool is not None:
@@ -114,8 +123,8 @@ class TorchLearner:
 
     def _refresh(self) -> None:
         """The parameters changed."""
-        self._scaled.copy_(self._master)
-        self._scaled[: self._num_scaled] /= MAX_PIXEL
+        if self.packing.num_scaled:
+            self._layers.parts[0] = scaled(self._weights[0])
 
     def _passed(self, observations: torch.Tensor) -> torch.Tensor:
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._optimiser.is_half):
@@ -125,23 +134,30 @@ class TorchLearner:
 class Frozen:
     """A network without an optimiser."""
 
-    def __init__(self, scaled: torch.Tensor, packing: Packing, device: torch.device) -> None:
-        self._scaled, self._packing, self._device = scaled, packing, device
-        self._layers = Layers(scaled, packing)
+    def __init__(self, vector: torch.Tensor, packing: Packing, device: torch.device) -> None:
+        self._vector, self._packing, self._device = vector, packing, device
+        self._layers = Layers(vector, packing)
+        if packing.num_scaled:
+            self._layers.parts[0] = scaled(self._layers.parts[0])
 
     def outputs(self, observations: torch.Tensor) -> Floats:
-        with torch.no_grad():
+        with torch.inference_mode():
             found: Floats = self._layers.outputs(observations.to(self._device)).cpu().numpy()
         return found
 
     def theta(self) -> Floats:
-        """The parameters [n]: a copy. Dividing by 255 and multiplying again may round, so they are kept as they are."""
-        return self._packing.unpacked(self._scaled.cpu().numpy())
+        """The parameters [n]: a copy."""
+        return self._packing.unpacked(self._vector.cpu().numpy())
 
     @classmethod
     def restored(cls, theta: Floats, packing: Packing, device: torch.device) -> Frozen:
         """From what `theta` returned."""
         return cls(torch.tensor(packing.packed(theta.astype(np.float32)), device=device), packing, device)
+
+
+def scaled(filters: torch.Tensor) -> torch.Tensor:
+    """The first filters for pixels 0 .. 255, as a leaf."""
+    return (filters.detach() / MAX_PIXEL).requires_grad_()
 
 
 def _sum(gradients: Iterator[list[torch.Tensor]]) -> list[torch.Tensor]:
