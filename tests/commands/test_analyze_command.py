@@ -15,7 +15,7 @@ import pytest
 
 from efhorizon import TabularMDP
 from efhorizon.bounds.course import Standing
-from efhorizon.commands import main
+from efhorizon.commands import _analysis, main
 from efhorizon.commands._analysis import progress_line
 from efhorizon.gorp.exact_success import ExactSuccess
 from efhorizon.gorp.success import Success
@@ -64,6 +64,14 @@ def test_a_budget_ends_it_with_an_answer_that_says_so(capsys: pytest.CaptureFixt
     assert whole["effective_horizon"]["kind"] == "exact"
     assert whole == analyzed(capsys, "--fresh")
     assert "Not finished" not in _text(capsys)
+
+
+def test_without_an_option_there_is_a_budget_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _analysis.DEFAULT_SECONDS <= 30, "with all else, an answer within a minute"
+    monkeypatch.setattr(_analysis, "DEFAULT_SECONDS", 1e-3)
+    assert "Not finished: the time budget of 0.001 s is used up" in _text(capsys)
 
 
 def _text(capsys: pytest.CaptureFixture[str]) -> str:

@@ -70,6 +70,17 @@ def test_build_load_and_the_whole_way(here: Path) -> None:
     assert NAME in (here / "report" / "mdps.html").read_text()
 
 
+def test_analyze_and_train_feed_a_report(here: Path, mdp: ef.TabularMDP) -> None:
+    pytest.importorskip("jinja2")
+    ef.train(mdp, algo="gorp", settings="k1")
+    with pytest.raises(ef.StoreError, match="runs on lock but no analysis"):
+        ef.report("results")
+    ef.analyze(mdp, results="results")
+    assert "lock" in (ef.report("results").parent / "mdps.html").read_text()
+    with pytest.warns(UserWarning, match="not kept in results: reports are about undiscounted returns"):
+        assert ef.analyze(mdp, gamma=0.5, results="results").gamma == 0.5
+
+
 def test_any_gymnasium_environment(here: Path) -> None:
     frozen = ef.build("FrozenLake-v1", arguments={"is_slippery": False}, horizon=20, out="elsewhere")
     assert (frozen.num_states, frozen.horizon) == (11, 20)
@@ -120,6 +131,10 @@ def test_texts_are_short(mdp: ef.TabularMDP) -> None:
     assert repr(mdp) == "TabularMDP(lock: 6 states, 2 actions, horizon 8)"
     assert repr(ef.analyze(mdp)).startswith("Analysis(lock: H = ")
     assert len(repr(ef.analyze(mdp))) < 80
+    found = ef.gorp(mdp, k=1, m=50, runs=101, seed=0)
+    assert repr(found) == f"Runs({found.num_optimal} of 101 optimal, {8**2 * 2 * 50:,} timesteps each)"
+    search = ef.gorp(mdp, k=1)
+    assert repr(search) == f"GorpSearch(k = 1: m = {search.m}; {search.results!r})"
 
 
 def test_html_escapes_and_shows_the_start(mdp: ef.TabularMDP) -> None:

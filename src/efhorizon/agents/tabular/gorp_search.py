@@ -73,6 +73,10 @@ class GorpSearch:
     trials: tuple[Trial, ...]  # by ascending m
     results: Runs  # with m, or with the largest m tried where none succeeded
 
+    def __repr__(self) -> str:
+        found = f"no m up to {self.max_m:,} succeeds" if self.m is None else f"m = {self.m:,}"
+        return f"GorpSearch(k = {self.k}: {found}; {self.results!r})"
+
     @property
     def sample_complexity(self) -> int | None:
         return None if self.m is None else self.m * self.timesteps_each

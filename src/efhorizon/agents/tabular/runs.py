@@ -40,6 +40,9 @@ class Runs:
     timesteps: int  # of each run, as the algorithm's theorem counts them: T for each episode
     steps_played: NDArray[np.int64]  # [N], steps really taken: no prefix is replayed, and episodes may end early
 
+    def __repr__(self) -> str:
+        return f"Runs({self.num_optimal} of {self.num_runs} optimal, {self.timesteps:,} timesteps each)"
+
     @property
     def num_runs(self) -> int:
         return len(self.return_units)
