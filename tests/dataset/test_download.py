@@ -405,6 +405,14 @@ def test_verify_finds_damage_in_the_cache(served: web.Web, cache: Path, capsys: 
         ("hf://a/../b", "write hf://OWNER/NAME"),
         ("http://", "not the address of a folder"),
         ("https://me:secret@example.org/", "not the address of a folder"),
+        ("http://[bad", "not the address of a folder"),
+        ("http://example.org:99999/", "not the address of a folder"),
+        ("http://example.org:x/", "not the address of a folder"),
+        (f"http://{'a' * 70}.org/", "not the address of a folder"),
+        ("http://ex ample.org/", "not the address of a folder"),
+        ("hf://someone/bridge@v1..2", "write hf://OWNER/NAME"),
+        ("~nobody-of-this-name/x", "no such folder"),
+        ("/no/such/place", "no such folder"),
     ],
 )
 def test_what_is_no_remote(given: str, message: str, cache: Path) -> None:
@@ -440,9 +448,13 @@ def test_where_the_hub_keeps_files() -> None:
     assert hub.allows(hub.url("x"), "https://cas-bridge.xethub.hf.co/some/thing")
     assert not hub.allows(hub.url("x"), "http://cdn-lfs.hf.co/some/thing")
     assert not hub.allows(hub.url("x"), "https://evilhf.co/some/thing")
-    assert remote("hf://datasets/someone/bridge").address == (
-        "https://huggingface.co/datasets/someone/bridge/resolve/main"
-    )
+    for same in (
+        "hf://datasets/someone/bridge",
+        "HF://someone/bridge/",
+        "https://huggingface.co/datasets/someone/bridge",
+    ):
+        assert remote(same).address == "https://huggingface.co/datasets/someone/bridge/resolve/main"
+    assert remote("hf://someone/bridge@refs/pr/1").url("x").endswith("/resolve/refs%2Fpr%2F1/x")
 
 
 def test_from_http_to_https_on_the_same_host() -> None:

@@ -96,7 +96,7 @@ def _text(head: str, thing: Any) -> str:
     paragraphs = re.split(r"\n\s*\n", _without_examples(inspect.getdoc(thing) or ""))
     body = "\n\n".join(_joined(paragraph) for paragraph in paragraphs if paragraph.strip())
     name, bracket, _ = head.partition("(")
-    shown = textwrap.fill(head, 100, subsequent_indent="    ", break_on_hyphens=False) if bracket else ""
+    shown = textwrap.fill(head, 84, subsequent_indent="    ", break_on_hyphens=False) if bracket else ""
     return f"\n### `{name}`\n\n" + (f"```text\n{shown}\n```\n\n" if shown else "") + f"{body}\n\n"
 
 
