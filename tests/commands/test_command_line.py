@@ -204,6 +204,7 @@ OUTPUTS: dict[str, list[list[str]]] = {
         ["study", GRIDWORLD, "pong_50_fs30", "MiniGrid-DoorKey-5x5-OpenDoorsPickupShaped-v0", "--forecast"],
         ["study", GRIDWORLD, "--algos", "none", "--max-k", "1"],
     ],
+    "sticky": [["sticky", GRIDWORLD, "--algos", "none", "--workers", "1"]],
     "evaluate": [["evaluate", "summary.csv", "--resamples", "50"]],
     "report": [["report", "summary.csv", "--out", "site"]],
     "dataset": [
@@ -422,6 +423,8 @@ GO_ON = "run the same command to continue"
         (f"study {GRIDWORLD} --out some --forecast", "efhorizon.study.forecast.forecast", NOTHING),
         (f"study {GRIDWORLD} --out none", "efhorizon.commands._study.study", NOTHING),
         (f"study {GRIDWORLD} --out some", "efhorizon.commands._study.study", f"what is done is kept; {GO_ON}"),
+        (f"sticky {GRIDWORLD} --out none", "efhorizon.study.sticky_study.run", NOTHING),
+        (f"sticky {GRIDWORLD} --out some", "efhorizon.study.sticky_study.run", f"what is done is kept; {GO_ON}"),
         (f"diagnose {GRIDWORLD} --results none", "efhorizon.diagnose.diagnosing.diagnosed", NOTHING),
         ("demo --out none", "efhorizon.commands._study.run_plan", NOTHING),
         ("demo --out some", "efhorizon.commands._study.run_plan", f"what is done is kept; {GO_ON}"),

@@ -14,7 +14,7 @@ from efhorizon.commands._groups import Command
 _ORDER = (
     *("list", "build", "verify", "show", "export"),
     *("analyze", "what-if", "diagnose", "gorp", "sqirl", "train", "policy"),
-    *("study", "evaluate", "report", "serve", "dataset", "demo"),
+    *("study", "sticky", "evaluate", "report", "serve", "dataset", "demo"),
     "completion",
 )
 

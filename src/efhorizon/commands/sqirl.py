@@ -11,7 +11,7 @@ from efhorizon.commands._exit import UsageError
 if TYPE_CHECKING:
     from efhorizon.stochastic.sqirl_live import Regression
 
-HELP = "run SQIRL, on a table with chance or live: how often does it succeed?"
+HELP = "run SQIRL, on a table with chance or live: does it succeed?"
 DESCRIPTION = """\
 Plays SQIRL, the counterpart of GORP for environments with chance, with exact
 means for regression, or with a network. Without --m it looks for the least
@@ -21,11 +21,11 @@ if the policy that it returns, evaluated exactly, is within 1% of optimal.
 With --live it plays in the environment itself, which needs no table. TABLE is
 then a name from `efhorizon list`, or an environment as `efhorizon build` takes
 it: a Gymnasium id, module:Id or file.py:Class. The policy is judged by
-episodes, with an interval; exactly, if --known names a table of the environment.
+episodes, with an interval; exactly, if --known names a table of it.
 """
 EXAMPLE = """\
 efhorizon sqirl freeway_10_fs30 --sticky 0.25 --k 1 --runs 50
-  efhorizon sqirl FrozenLake-v1 --live --horizon 20 --k 2 --m 500 --known FrozenLake-v1-T20
+  efhorizon sqirl FrozenLake-v1 --live --k 2 --m 500 --known FrozenLake-v1-T100
   efhorizon sqirl CartPole-v1 --live --horizon 30 --m 50 --network --optimal 30"""
 
 
