@@ -215,8 +215,12 @@ class LiveResults:
         device: str = "auto",
         threads: int = 1,
         on_progress: Callable[[int, float | None], None] | None = None,
+        goes_on: bool = False,
     ) -> LiveRow | None:
-        """The row of a task with all its timesteps, made or continued; None: another process is making it."""
+        """The row of a task with all its timesteps, made or continued; None: another process is making it.
+
+        A run that `goes_on` with more timesteps keeps all that it needs for that; else DQN's frames are deleted.
+        """
         self.path.mkdir(parents=True, exist_ok=True)
         with self._claimed(task) as is_ours:
             if not is_ours:
@@ -227,7 +231,7 @@ class LiveResults:
             made = self._gorp(task, threads, on_progress) if task.algorithm == "gorp" else None
             row = made or self._trained(task, device, threads, on_progress)
             write_record(self._file(task, ".json"), row)
-            if task.algorithm == "dqn" and task.backend == "live":
+            if task.algorithm == "dqn" and task.backend == "live" and not goes_on:
                 from efhorizon.agents.live_deep.training import forget_frames
 
                 forget_frames(self._file(task, ".checkpoint.npz"))

@@ -1,8 +1,8 @@
 """The networks of `networks` in torch, for observations that come from anywhere: the Nature CNN and the MLPs.
 
 The CNN's first filters are 8 pixels wide and move by 4. Cut into blocks of 4 x 4 pixels, an image is convolved with
-filters of 2 x 2 blocks that move by one: the same sums, for which processors have better code than for images with three
-channels. With four channels, as a stack of grey frames has, the image as it is takes two thirds of the time of blocks.
+filters of 2 x 2 blocks that move by one: the same sums, for which processors have better code than for images with
+three channels. With four channels, as a stack of grey frames has, the image as it is takes two thirds of that time.
 Rows and columns at the end that the second layer has no use for are never seen, nor are they in Stable-Baselines3: of
 64 x 64 pixels 15 x 15 blocks remain.
 
@@ -17,7 +17,6 @@ Legend: B observations, A actions, O outputs (A + 1 of an actor and critic, A of
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +27,7 @@ from torch.nn import functional
 
 from efhorizon.agents.deep.networks import CNN_FEATURES, CNN_LAYERS, HIDDEN, Network
 from efhorizon.agents.deep.torch_linear import linear
+from efhorizon.agents.deep.torch_still import Still, first_layer, still_picture
 from efhorizon.compiled import compiled
 
 MAX_PIXEL = 255.0
@@ -75,6 +75,11 @@ class Packing:
         """How far the filters of each layer move."""
         own = [stride for _, _, stride in CNN_LAYERS]
         return (1, *own[1:]) if self._is_cut else tuple(own)
+
+    def still(self, observations: torch.Tensor) -> Still | None:
+        """A picture from which prepared observations [B, ...] differ little, if there is one that saves work."""
+        is_image = self.network.flat is None and not self._is_cut
+        return still_picture(observations) if is_image and observations.device.type == "cpu" else None
 
     @cached_property
     def _is_cut(self) -> bool:
@@ -162,22 +167,28 @@ class Layers:
             start += math.prod(shape)
         assert start == len(vector)
 
-    def outputs(self, observations: torch.Tensor) -> torch.Tensor:
-        """Outputs [B, O] of vectors [B, D], or of images as blocks of numbers 0 .. 255, as float32.
+    def outputs(self, observations: torch.Tensor, still: Still | None = None) -> torch.Tensor:
+        """Outputs [B, O] of vectors [B, D], or of prepared images of numbers 0 .. 255, as float32.
 
-        The first filters must have been divided by 255.
+        The first filters must have been divided by 255. `still` is a picture from which the images differ little.
         """
         if self._packing.network.flat is not None:
             return self._dense(observations)
         size = _IMAGES_AT_ONCE if observations.device.type == "cpu" else len(observations)
-        convolved = [self._convolved(few) for few in observations.split(size)]
-        features = linear(convolved[0] if len(convolved) == 1 else torch.cat(convolved), *self.parts[-4:-2]).relu_()
-        return linear(features, *self.parts[-2:])
+        convolved = [self._convolved(few, still) for few in torch.split(observations, size)]
+        weights, bias, *head = self.parts[-4:]
+        features = linear(convolved[0] if len(convolved) == 1 else torch.cat(convolved), weights, bias).relu_()
+        return linear(features, *head)
 
-    def _convolved(self, images: torch.Tensor) -> torch.Tensor:
-        hidden = images.to(torch.float32).permute(0, 3, 1, 2)
-        for layer, stride in enumerate(self._packing.strides):
-            hidden = functional.conv2d(hidden, *self.parts[2 * layer : 2 * layer + 2], stride).relu_()
+    def _convolved(self, images: torch.Tensor, still: Still | None) -> torch.Tensor:
+        layers = list(zip(self.parts[::2], self.parts[1::2], self._packing.strides, strict=False))
+        weights, bias, stride = layers[0]
+        if still is None:
+            hidden = functional.conv2d(images.to(torch.float32).permute(0, 3, 1, 2), weights, bias, stride).relu_()
+        else:
+            hidden = first_layer(images, weights, bias, still)
+        for weights, bias, stride in layers[1:]:
+            hidden = functional.conv2d(hidden, weights, bias, stride).relu_()
         return hidden.permute(0, 2, 3, 1).flatten(1)  # as it lies in memory
 
     def gradient(self, loss: torch.Tensor) -> list[torch.Tensor]:
@@ -194,11 +205,6 @@ class Layers:
             hidden = functional.linear(hidden, *tower[2:]).relu_()
             found.append(functional.linear(hidden, *heads[2 * number : 2 * number + 2]))
         return torch.cat(found, dim=1)
-
-
-def packed_vector(parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Parts by layer, such as a gradient, as one packed vector [n]."""
-    return torch.cat([(part.permute(0, 2, 3, 1) if part.ndim == 4 else part).reshape(-1) for part in parts])
 
 
 def _blocks(side: int) -> int:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from efhorizon.agents.deep.networks import Network
 from efhorizon.agents.deep.torch_layers import MAX_PIXEL, Layers, Packing
+from efhorizon.agents.deep.torch_still import Still
 
 _MOMENTS = {"first_moment": "exp_avg", "second_moment": "exp_avg_sq"}  # a state's names, and Adam's
 _TINY = 1e-6  # as in torch's clip_grad_norm_
@@ -59,15 +60,18 @@ class TorchLearner:
             found: Floats = self._passed(observations).cpu().numpy()
         return found
 
-    def improve(self, observations: torch.Tensor, chosen: torch.Tensor, loss: Loss) -> None:
-        """One gradient step on the observations `chosen` [M]; `loss` of slices of them is summed."""
+    def improve(self, observations: torch.Tensor, chosen: torch.Tensor, loss: Loss, still: Still | None = None) -> None:
+        """One gradient step on the observations `chosen` [M]; `loss` of slices of them is summed.
+
+        `still` is what `still` said of the observations, if it was asked.
+        """
         starts = range(0, len(chosen), self._optimiser.piece)
         pieces = [slice(start, min(start + self._optimiser.piece, len(chosen))) for start in starts]
         rows = observations.flatten(1)
 
         def gradient(piece: slice) -> list[torch.Tensor]:
             seen = rows.index_select(0, chosen[piece]).view(-1, *observations.shape[1:])
-            return self._layers.gradient(loss(self._passed(seen), piece))
+            return self._layers.gradient(loss(self._passed(seen, still), piece))
 
         is_shared = self._pool is not None and len(pieces) > 1
         gradients = self._pool.map(gradient, pieces) if is_shared and self._pool else map(gradient, pieces)
@@ -81,6 +85,11 @@ class TorchLearner:
             weights.grad = own
         self._adam.step()
         self._refresh()
+
+    def still(self, observations: torch.Tensor) -> Still | None:
+        """A picture from which these observations differ little, with which `improve` is faster; None: do without."""
+        is_plain = self._device.type == "cpu" and not self._optimiser.is_half
+        return self.packing.still(observations) if is_plain else None
 
     def theta(self) -> Floats:
         """The parameters [n]: a copy."""
@@ -126,9 +135,9 @@ class TorchLearner:
         if self.packing.num_scaled:
             self._layers.parts[0] = scaled(self._weights[0])
 
-    def _passed(self, observations: torch.Tensor) -> torch.Tensor:
+    def _passed(self, observations: torch.Tensor, still: Still | None = None) -> torch.Tensor:
         with torch.autocast(self._device.type, torch.bfloat16, enabled=self._optimiser.is_half):
-            return self._layers.outputs(observations.to(self._device)).float()
+            return self._layers.outputs(observations.to(self._device), still).float()
 
 
 class Frozen:

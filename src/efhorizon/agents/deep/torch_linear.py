@@ -25,20 +25,26 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, inputs: torch.Tensor, weights: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         context.save_for_backward(inputs, weights)
-        return _product(inputs, weights, bias)
+        return product(inputs, weights, bias)
 
     @staticmethod
-    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:  # type: ignore[override]
+    def backward(context: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, ...]:
         inputs, weights = context.saved_tensors
         return (
-            _product(gradient, weights.t(), None),
-            _product(gradient.t(), inputs.t(), None),
+            product(gradient, weights.t(), None),
+            product(gradient.t(), inputs.t(), None),
             gradient.sum(dim=0),
         )
 
 
-def _product(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
-    """left [I, J] times the transpose of right [K, J], plus bias [K]."""
+def product(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    """left [I, J] times the transpose of right [K, J], plus bias [K]; on a CPU."""
+    if not _HAS_ONEDNN:
+        return functional.linear(left, right, bias)
+    return _by_onednn(left, right, bias)
+
+
+def _by_onednn(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     found: torch.Tensor = torch.ops.mkldnn._linear_pointwise(left, right, bias, "none", [], "")
     return found
 
@@ -46,7 +52,7 @@ def _product(left: torch.Tensor, right: torch.Tensor, bias: torch.Tensor | None)
 def _has_onednn() -> bool:
     """Whether this torch has the operator: it is one that torch's own compiler uses."""
     try:
-        return bool(torch.allclose(_product(torch.eye(2), torch.ones(3, 2), None), torch.ones(2, 3)))
+        return bool(torch.allclose(_by_onednn(torch.eye(2), torch.ones(3, 2), None), torch.ones(2, 3)))
     except (AttributeError, RuntimeError):
         return False
 

@@ -24,7 +24,7 @@ from efhorizon.agents.deep.torch_learner import Optimiser, TorchLearner
 from efhorizon.agents.live_deep.games import Array, network_of
 from efhorizon.agents.live_deep.vector import LiveEnvs
 
-BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
+BEHAVIOUR = 2  # raise it when the same inputs give another result: see io/behaviour.py
 
 _PIECE = 128  # samples, on a CPU
 
@@ -51,10 +51,11 @@ class LivePPO:
         settings, returns = self.settings, list[float]()
         samples = self._rollout(returns)
         seen = self._seen.flatten(0, 1)
+        still = self.learner.still(seen)
         for _ in range(settings.num_epochs):
             order = torch.from_numpy(self._rng.permutation(settings.samples))
             for chosen in torch.split(order, settings.minibatch):
-                self.learner.improve(seen, chosen, MinibatchLoss(settings, samples[chosen], self._device))
+                self.learner.improve(seen, chosen, MinibatchLoss(settings, samples[chosen], self._device), still)
         self.steps += settings.samples
         return returns
 

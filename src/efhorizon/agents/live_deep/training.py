@@ -175,8 +175,7 @@ def _trained(
             on_progress(course)
             shown = now
         is_old = now - saved > _SECONDS_A_CHECKPOINT or course.steps - kept >= SLACK // 2
-        is_over = course.steps >= max_steps and isinstance(learner, LivePPO)
-        if checkpoint is not None and (is_old or is_over):
+        if checkpoint is not None and (is_old or course.steps >= max_steps):
             _write(training, learner, course, checkpoint)
             saved, kept = time.monotonic(), course.steps
 
