@@ -188,7 +188,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _tied(table: BoundTable) -> str:
-    """Whether another bound ranks as well."""
+    """Which other bounds cannot be told from it."""
     leaders = table.leaders["correlation"]
     titles = {row.name: short_title(row.title) for row in table.rows}
     others = [titles[name] for name in leaders if name != EFFECTIVE_HORIZON]
@@ -196,7 +196,7 @@ def _tied(table: BoundTable) -> str:
         return ""
     if EFFECTIVE_HORIZON not in leaders:
         return f" Better at ranking: {', '.join(others)}."
-    return f" About as good at ranking, with no significant difference: {', '.join(others)}."
+    return f" No significant difference in ranking from: {', '.join(others)}."
 
 
 def facts(tables: Tables, mdps: Sequence[MdpEntry]) -> list[Fact]:
