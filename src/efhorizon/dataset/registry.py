@@ -122,7 +122,7 @@ def read(path: Path) -> Registry:
 
 def decoded(content: bytes, where: str) -> Registry:
     """A registry whose every path, size and checksum was checked; `where` is for messages."""
-    found = json_object(text_of(content, where, WHAT), where, WHAT)
+    found = json_object(text_of(content, Path(where), WHAT), where, WHAT)
     if found.get("format") != FORMAT:
         raise StoreError(f"{where}: not {WHAT}")
     if found.get("format_version") != FORMAT_VERSION:

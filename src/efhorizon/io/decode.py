@@ -87,7 +87,7 @@ def encoded_record(record: msgspec.Struct) -> bytes:
     return sealed(json.dumps({**plain(record), _CHECKSUM: BLANK}, indent=1).encode())
 
 
-def text_of(content: bytes, path: Path | str, what: str) -> str:
+def text_of(content: bytes, path: Path, what: str) -> str:
     """The text that a file holds."""
     try:
         return content.decode("utf-8-sig")
