@@ -115,7 +115,8 @@ def assemble(source: Path, *, quick: bool = False) -> None:
         if report.wait():
             raise SystemExit("the report of the study could not be written: run efhorizon report data/study")
         _screenshot(HERE / "extra" / _REPORT / "index.html", pages / "pictures" / "report.png")
-        index += f"\nThe report of the study, with a page for each MDP: <a href='{_REPORT}/index.html'>open it</a>.\n"
+        report_link = f"<a href='{_REPORT}/index.html'>report of the study</a>"
+        index += f"\nThere is a [gallery](gallery.md) of all MDPs, and a {report_link} with a page for each.\n"
     (pages / "index.md").write_text(index + contents())
 
 
