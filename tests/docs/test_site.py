@@ -73,6 +73,8 @@ def test_the_equations_can_be_shown() -> None:
     assert len(shown) >= 10
     for equation in (*shown, *inline):
         assert "<math" in mathml.tex2mathml(equation, as_block=True)
+    limits = [equation for equation in inline if "munder" in mathml.tex2mathml(equation, as_block=False)]
+    assert limits == []  # an index of an accented letter would stand below it
 
 
 def test_every_bound_is_on_the_page_about_theory() -> None:
