@@ -179,7 +179,7 @@ def _screenshot(page: Path, picture: Path) -> None:
     if browser is None:
         return
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
-    command = [browser, *options, f"--screenshot={picture}", "--window-size=1280,900", page.as_uri()]
+    command = [browser, *options, f"--screenshot={picture}", "--window-size=1280,1600", page.as_uri()]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
 
 
