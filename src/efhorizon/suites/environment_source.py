@@ -251,7 +251,7 @@ def _register(name: str) -> None:
             except ModuleNotFoundError:
                 raise MissingExtraError(extra, module) from None
             register = getattr(imported, "register_minigrid_envs", None)
-            if name not in gymnasium.registry and callable(register):
+            if callable(register) and not any(known.startswith(start) for known in gymnasium.registry):
                 register()
             if module == "ale_py" and name not in gymnasium.registry:
                 gymnasium.register_envs(imported)
