@@ -12,6 +12,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from efhorizon.catalog import UnknownNameError
 from efhorizon.commands import _exit, _output
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = given.parse_args(arguments)
         options.typed = list(sys.argv[1:] if arguments is None else arguments)
-        with _output.for_results_only():
+        with _output.for_results_only() if getattr(options, "json", False) else nullcontext():
             code = command(options.verb).run(options)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise
         return code

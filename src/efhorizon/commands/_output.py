@@ -1,4 +1,4 @@
-"""Stdout is for a command's own result: what an environment prints, in its steps say, goes to stderr."""
+"""With --json, stdout is for the result alone: what an environment prints, in its steps say, goes to stderr."""
 
 from __future__ import annotations
 
