@@ -58,6 +58,7 @@ class Numbers(NamedTuple):
 
 def claims(numbers: Numbers) -> list[Claim]:
     return [
+        *_tables(numbers),
         *_luck(numbers),
         *_prediction(numbers),
         *_gorp(numbers),
@@ -68,6 +69,16 @@ def claims(numbers: Numbers) -> list[Claim]:
         *_rivals(numbers),
         *_single(numbers),
         *_edition(numbers),
+    ]
+
+
+def _tables(numbers: Numbers) -> list[Claim]:
+    complete = [table for table in numbers.data.tables if table.pairs and table.pairs_replayed == table.pairs]
+    return [
+        Claim(
+            f"of {len(complete)} tables every pair of a state and an action",
+            "tables.csv: `pairs_replayed` equal to `pairs`",
+        )
     ]
 
 
