@@ -18,15 +18,18 @@ from efhorizon.build.pipeline import Options, build
 from efhorizon.build.state_rows import RowFile, RowIndex
 from efhorizon.build.target import catalogue_target
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.suites.lattice import numbers, shape_of
+from efhorizon.suites.batched import joined_snapshots
+from efhorizon.suites.lattice import is_cliff, numbers, shape_of
 from efhorizon.suites.lattice_batched import BatchedLattice
+from efhorizon.suites.minigrid import MINIGRID
 
 GAME, SIZE = "lattice-3x6", 6**3 - 1
 ALL = 10**6
 
 
 def searched(folder: Path, game: str = GAME, horizon: int = ALL, **options: Any) -> BatchedSearch:
-    search = BatchedSearch(folder, BatchedLattice(*shape_of(game)), {}, **options)
+    simulator = BatchedLattice(*shape_of(game), is_cliff=is_cliff(game))
+    search = BatchedSearch(folder, simulator, {}, **options)
     explore_batched(search, horizon)
     return search
 
@@ -41,13 +44,16 @@ def check_closed_form(search: BatchedSearch, game: str) -> None:
     for action in range(counters):
         following = states.astype(int)
         following[:, action] = np.minimum(following[:, action] + 1, size - 1)
-        ends = following.sum(axis=1) == counters * (size - 1)
-        expected = np.where(ends, -1, numbers(game, following))
+        falls = is_cliff(game) & (states[:, action] == size - 1)
+        ends = (following.sum(axis=1) == counters * (size - 1)) & ~falls
+        expected = np.where(ends | falls, -1, numbers(game, following))
         assert np.array_equal(transitions[:, action], expected)
         assert np.array_equal(np.array(search.reward_values)[codes[:, action]], ends.astype(float))
 
 
-@pytest.mark.parametrize("game", ["lattice-1x2", "lattice-1x256", "lattice-3x6", "lattice-5x4", "lattice-9x2"])
+@pytest.mark.parametrize(
+    "game", ["lattice-1x2", "lattice-1x256", "lattice-3x6", "lattice-5x4", "lattice-9x2", "cliff-3x6"]
+)
 def test_lattices_are_what_their_closed_form_says(game: str, tmp_path: Path) -> None:
     search = searched(tmp_path, game)
     check_closed_form(search, game)
@@ -123,6 +129,31 @@ def test_a_batched_table_is_verified_from_reset(tmp_path: Path) -> None:
     assert result.mdp is not None
     assert result.mdp.metadata["verification"]["exact"]
     assert result.mdp.num_states == 24
+
+
+def test_a_cliff_is_the_same_batched_or_not(tmp_path: Path) -> None:
+    made = [build(catalogue_target("cliff-2x5"), Options(tmp_path / str(b), batched=b)).mdp for b in (True, False)]
+    assert made[0] is not None
+    assert made[1] is not None
+    assert made[0].fingerprint() == made[1].fingerprint()
+    assert made[0].metadata["verification"]["exact"]
+    assert made[0].metadata["returns"] == [0.0, 1.0]
+
+
+def test_many_snapshots_are_those_of_each_state(tmp_path: Path) -> None:
+    """Gridworlds have snapshots of different lengths: an object that is carried has no place."""
+    pytest.importorskip("minigrid")
+    result = build(catalogue_target("MiniGrid-DoorKey-5x5-v0"), Options(tmp_path, verify_episodes=0, batched=True))
+    assert result.mdp is not None
+    folder = next((tmp_path / "searches").iterdir())
+    simulator = MINIGRID.batched({"env_id": "MiniGrid-DoorKey-5x5-v0", "shaping": None})
+    assert simulator is not None
+    rows = np.fromfile(folder / "rows", np.uint8)[: 200 * len(simulator.start)].reshape(200, -1)
+    data, lengths = joined_snapshots(simulator, rows)
+    each = [simulator.snapshot(row) for row in rows]
+    assert data.tobytes() == b"".join(each)
+    assert lengths.tolist() == [len(one) for one in each]
+    assert len(set(lengths.tolist())) > 1
 
 
 def test_rules_merge_the_same_states(tmp_path: Path) -> None:

@@ -7,8 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax", reason="gymnax and jax are not installed")
-gymnax = pytest.importorskip("gymnax", reason="gymnax and jax are not installed")
+pytest.importorskip("jax", reason="jax is not installed; it does not fit the pinned numpy")
+pytest.importorskip("gymnax", reason="gymnax is not installed; it does not fit the pinned packages")
+
+import gymnax
+import jax
 
 from efhorizon import catalog
 from efhorizon.build.pipeline import Options, build
@@ -118,9 +121,7 @@ def test_games_that_draw_nothing_do_not_look_at_the_key_or_the_time(game: str) -
 @pytest.mark.parametrize(("game", "horizon"), [("Catch-bsuite", 9), ("DeepSea-bsuite", 8), ("Breakout-MinAtar", 25)])
 def test_tables_are_the_same_batched_or_not_and_exact(game: str, horizon: int, tmp_path: Path) -> None:
     target = catalogue_target(PREFIX + game, horizon)
-    made = [
-        build(target, Options(out=tmp_path / str(batched), batched=batched)).mdp for batched in (False, True)
-    ]
+    made = [build(target, Options(out=tmp_path / str(batched), batched=batched)).mdp for batched in (False, True)]
     assert made[0] is not None
     assert made[1] is not None
     assert made[0].fingerprint() == made[1].fingerprint()

@@ -57,6 +57,7 @@ def large_table(
     class_of, first = _numbered(transitions, merged)
     del merged
     between, class_codes = _rows(transitions, codes, class_of, first)
+    del class_of
     shown, mapping = _shown(search, first)
     return TabularMDP(
         between,
@@ -142,6 +143,7 @@ def _rows(
     between = np.empty((len(first), transitions.shape[1]), np.int32)
     chosen = np.empty(between.shape, np.uint8)
     _gather(transitions, codes, class_of, first, between, chosen)
+    between.flags.writeable = chosen.flags.writeable = False  # so that the table takes them as they are
     return between, chosen
 
 
@@ -219,3 +221,7 @@ class RowStates:
 
     def __getitem__(self, index: int, /) -> bytes:
         return self._search.state(int(self._numbers[index]))
+
+    def joined(self, start: int, stop: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Some states one after the other, and their lengths."""
+        return self._search.joined_states(self._numbers[start:stop])

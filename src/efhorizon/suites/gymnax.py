@@ -159,6 +159,10 @@ class BatchedGymnax:
     def snapshot(self, state: NDArray[np.uint8]) -> bytes:
         return state.tobytes() if self._has_time else state.tobytes() + bytes(_TIME_BYTES)
 
+    def snapshots(self, states: Rows) -> tuple[Rows, NDArray[np.int64]]:
+        rows = states if self._has_time else np.pad(states, ((0, 0), (0, _TIME_BYTES)))
+        return rows, np.full(len(rows), rows.shape[1], np.int64)
+
 
 def picture_of_screen(screen: Screen) -> Screen:
     """Each plane of an observation in its colour, the later ones above the earlier ones."""
