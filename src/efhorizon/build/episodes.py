@@ -19,7 +19,7 @@ from efhorizon.build.difference import (
 from efhorizon.build.player import Episode, Played
 from efhorizon.build.table_screens import TableScreens
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning.optimal import optimal_plan
+from efhorizon.planning.optimal import optimal_choices
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,17 @@ def mixed_episodes(mdp: TabularMDP, count: int, rng: np.random.Generator) -> tup
     num_optimal = max(1, count // 4)
     num_deep = max(1, count // 4)
     episodes = []
-    plan = optimal_plan(mdp)
+    choices = optimal_choices(mdp)
     for i in range(num_optimal):
-        if i:
-            plan = optimal_plan(mdp, rng)
-        episodes.append(_walk(mdp, plan.action))
+        ties = rng.integers(mdp.num_actions, size=mdp.num_states) if i else None
+        episodes.append(_walk(mdp, choices.policy(ties)))
+    best = choices.optimal_return
+    del choices, ties  # they may be the largest things in memory
     for path in graph.shortest_paths(mdp.transitions, _deepest_states(mdp, num_deep, rng)):
         episodes.append(_walk(mdp, _path_then_random(path, mdp.num_actions, rng)))
     while len(episodes) < count:
         episodes.append(_walk(mdp, _path_then_random([], mdp.num_actions, rng)))
-    return plan.optimal_return, [Episode(tuple(actions)) for actions in episodes]
+    return best, [Episode(tuple(actions)) for actions in episodes]
 
 
 def episodes_through_pairs(mdp: TabularMDP, scope: Scope, count: int, rng: np.random.Generator) -> list[Episode]:
