@@ -30,7 +30,7 @@ from efhorizon.planning.values import Values, relative_error, zero_values
 
 _LEAST_CHECKED = 1 << 28  # bytes; less than that is always there
 _MOST_BITS = 64
-_BITS = (np.uint8, np.uint16, np.uint32, np.uint64)
+_BITS = tuple(np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64))
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,14 @@ def optimal_choices(mdp: TabularMDP) -> OptimalChoices:
         raise InvalidTableError(f"{mdp.num_actions} actions are more than the {_MOST_BITS} bits of a number")
     units, unit = _units(mdp)
     table = kernels.Table(mdp.transitions, mdp.reward_codes, units)
-    kind = next(kind for kind in _BITS if np.dtype(kind).itemsize * 8 >= mdp.num_actions)
+    kind: np.dtype[Any] = next(kind for kind in _BITS if kind.itemsize * 8 >= mdp.num_actions)
     values = np.zeros(mdp.num_states, units.dtype)
     acyclic = graph.successors_first(mdp.transitions)
     if acyclic is not None and acyclic[1] <= mdp.horizon:
-        bits = np.zeros((1, mdp.num_states), kind)
+        bits: NDArray[Any] = np.zeros((1, mdp.num_states), kind)
         kernels.best_bits_along(acyclic[0], table, values, bits[0])
         return OptimalChoices(float(values[0].item() * unit), bits, mdp.num_actions)
-    _check_plan(mdp, np.dtype(kind).itemsize)
+    _check_plan(mdp, kind.itemsize)
     bits = np.zeros((mdp.horizon, mdp.num_states), kind)
     following, every = np.zeros_like(values), slice(0, mdp.num_states)
     for time in range(mdp.horizon - 1, -1, -1):
