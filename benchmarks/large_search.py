@@ -5,7 +5,7 @@
     python benchmarks/large_search.py cliff-4x100     100 million states: the full size
     python benchmarks/large_search.py lattice-4x32    the same states, met at many times: a table with cycles
 
-A cliff's or lattice's states, numbers and transitions are known in closed form, so what comes out is compared with what must come
+The states, numbers and transitions of both are known in closed form, so what comes out is compared with what must come
 out: the count, and the rows of states drawn at random. Each step is a row: seconds, pairs a second, peak memory.
 """
 
