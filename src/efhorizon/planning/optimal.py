@@ -29,8 +29,7 @@ from efhorizon.planning.timeline import Timeline
 from efhorizon.planning.values import Values, relative_error, zero_values
 
 _LEAST_CHECKED = 1 << 28  # bytes; less than that is always there
-_MOST_BITS = 64
-_BITS = tuple(np.dtype(kind) for kind in (np.uint8, np.uint16, np.uint32, np.uint64))
+MOST_CHOICES = 16  # actions whose bits take no more memory than two plans
 
 
 @dataclass(frozen=True)
@@ -102,12 +101,12 @@ def optimal_plan(mdp: TabularMDP, rng: np.random.Generator | None = None) -> Opt
 
 
 def optimal_choices(mdp: TabularMDP) -> OptimalChoices:
-    """Every optimal action, for several optimal policies at the cost of one; at most 64 actions."""
-    if mdp.num_actions > _MOST_BITS:
-        raise InvalidTableError(f"{mdp.num_actions} actions are more than the {_MOST_BITS} bits of a number")
+    """Every optimal action, for several optimal policies at the cost of one; at most `MOST_CHOICES` actions."""
+    if mdp.num_actions > MOST_CHOICES:
+        raise ValueError(f"{mdp.num_actions} actions are more than {MOST_CHOICES}")
     units, unit = _units(mdp)
     table = kernels.Table(mdp.transitions, mdp.reward_codes, units)
-    kind: np.dtype[Any] = next(kind for kind in _BITS if kind.itemsize * 8 >= mdp.num_actions)
+    kind: np.dtype[Any] = np.dtype(np.uint8 if mdp.num_actions <= 8 else np.uint16)
     values = np.zeros(mdp.num_states, units.dtype)
     acyclic = graph.successors_first(mdp.transitions)
     if acyclic is not None and acyclic[1] <= mdp.horizon:
