@@ -26,7 +26,7 @@ cluster; --out is then on a file system that all nodes share.
 """
 EXAMPLE = """\
 efhorizon policy pretrain maze --steps 500k --out networks
-  efhorizon policy pretrain maze coinrun heist --engine ray --out /shared/networks"""
+  efhorizon policy pretrain maze heist --engine ray --out /shared/networks"""
 
 _DEFAULTS = settings_for("maze")
 _MAX_ENVS, _MAX_THREADS, _MAX_FRAMESKIP = 4096, 1024, 1000
