@@ -71,7 +71,8 @@ def check(game: str, path: Path) -> str:
     counters, size = shape_of(game)
     mdp = load(path)
     assert mdp.states is not None
-    chosen = np.random.default_rng(0).choice(mdp.num_states, min(MOST_CHECKED, mdp.num_states), replace=False)
+    drawn = np.random.default_rng(0).choice(mdp.num_states, min(MOST_CHECKED, mdp.num_states), replace=False)
+    chosen = np.sort(drawn)  # states are read in blocks
     states = np.stack([np.frombuffer(mdp.states[int(number)], np.uint8) for number in chosen])
     wrong = np.count_nonzero(numbers(game, states) != chosen)
     for action in range(counters):
