@@ -1,10 +1,14 @@
 """Do the reasons hold? GORP is simulated with right play by fiat at the places that `why` names, and nowhere else.
 
-    PYTHONPATH=. python benchmarks/reasons.py TABLE ... [--steps 1000000000] [--seconds 20] [--json]
-    PYTHONPATH=. python benchmarks/reasons.py --markdown docs/study/reasons.md
+    PYTHONPATH=tests/support python benchmarks/reasons.py TABLE ... [--by draws] [--steps N] [--seconds 20] [--json]
+    PYTHONPATH=tests/support python benchmarks/reasons.py --markdown docs/study/reasons.md
 
 The first command appends to `data/reasons/rows.jsonl` and leaves out tables that have a row there; the second writes
 the page from the rows.
+
+`--by episodes` plays every random episode step by step. `--by draws` is for MDPs that pay 1 once, at the end: how many
+of m random episodes reach the goal is then a binomial draw, with the chance to reach it from plain backward induction.
+That takes a thousandth of the time, so hard tables can be checked too, and all of them with many runs.
 
 For each table: how often GORP(1, m) succeeds, by computation and by simulation; the rise of success that is claimed for
 the largest place and for the three largest together, and the one that is simulated, with the 95% interval of both
@@ -22,9 +26,13 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from typing import Literal, get_args
+from zlib import crc32
 
 import numpy as np
+from gorp_simulation import drawn_with_fiat, goal_chances, is_goal, optimal_actions, simulated_with_fiat
 from numpy.typing import NDArray
 
 from efhorizon.bounds.analysis import analysis_of
@@ -34,10 +42,12 @@ from efhorizon.planning.problem import Problem, problem
 from efhorizon.reasons.losses import losses
 from efhorizon.reasons.repair import success
 from efhorizon.reasons.why import explained
-from tests.support.gorp_simulation import optimal_actions, simulated_with_fiat
 
+By = Literal["episodes", "draws"]
 ROWS = Path(__file__).parents[1] / "data" / "reasons" / "rows.jsonl"
 MAX_RUNS, LEAST_RUNS = 20_000, 100
+DRAWN_RUNS = 100_000
+MAX_CHANCES = 400_000_000  # of reaching the goal, one for each time, state and action, that are held for draws: 3.2 GB
 DEVIATIONS = 1.96  # 95%, two-sided
 
 
@@ -57,6 +67,7 @@ class Row:
     claimed_all: float  # at all places that are named
     all: float
     error: float  # of a simulated rise: the half-width of its 95% interval, at most
+    by: By = "episodes"  # how the random episodes were simulated
 
     @property
     def agrees(self) -> bool:
@@ -66,18 +77,19 @@ class Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("tables", nargs="*", type=Path, metavar="TABLE")
-    parser.add_argument("--steps", type=int, default=1_000_000_000, help="of one simulation, at most")
+    parser.add_argument("--by", choices=get_args(By), default="episodes")
+    parser.add_argument("--steps", type=int, default=1_000_000_000, help="of one simulation by episodes, at most")
     parser.add_argument("--seconds", type=float, default=20.0, help="for the exact effective horizon")
     parser.add_argument("--seed", type=int, default=23)
     parser.add_argument("--rows", type=Path, default=ROWS, help="file with the rows, which grows")
     parser.add_argument("--markdown", type=Path, help="write the page from the rows")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    known = {row.name for row in read(options.rows)}
+    known = {(row.name, row.by) for row in read(options.rows)}
     for path in options.tables:
-        if path.name in known:
+        if (path.name, options.by) in known:
             continue
-        found = compared(path, options.steps, options.seconds, options.seed)
+        found = compared(path, options.by, options.steps, options.seconds, options.seed)
         if isinstance(found, str):
             print(f"{path.name}: {found}", file=sys.stderr, flush=True)
             continue
@@ -96,7 +108,7 @@ def read(path: Path = ROWS) -> list[Row]:
     return sorted((Row(**json.loads(each)) for each in lines), key=lambda row: row.name)
 
 
-def compared(path: Path, steps: int, seconds: float, seed: int) -> Row | str:
+def compared(path: Path, by: By, steps: int, seconds: float, seed: int) -> Row | str:
     """What is claimed and what is simulated, or why there is nothing to compare."""
     course = Course(seconds=seconds)
     given = problem(opened_table(path))
@@ -107,15 +119,26 @@ def compared(path: Path, steps: int, seconds: float, seed: int) -> Row | str:
     if why.method != "exact":
         return f"only simulated ({why.note})"
     mdp = given.mdp
-    runs = min(MAX_RUNS, steps // (why.m * mdp.num_actions * mdp.horizon * (mdp.horizon + 1) // 2))
-    if runs < LEAST_RUNS:
-        return f"only {runs} runs of GORP with m = {why.m:,} would fit"
+    if by == "draws":
+        if not is_goal(mdp):
+            return "rewards other than a 1 at the end cannot be drawn"
+        if mdp.horizon * mdp.rewards.size > MAX_CHANCES:
+            return f"{mdp.num_states:,} states are too many for draws"
+        runs = DRAWN_RUNS
+    else:
+        runs = min(MAX_RUNS, steps // (why.m * mdp.num_actions * mdp.horizon * (mdp.horizon + 1) // 2))
+        if runs < LEAST_RUNS:
+            return f"only {runs} runs of GORP with m = {why.m:,} would fit"
     right = optimal_actions(mdp)
     fiats = [fiat_of(right, reason.states, reason.right.action) for reason in why]
     together = np.max(fiats, axis=0)
 
+    simulate = simulated_with_fiat if by == "episodes" else partial(drawn_with_fiat, chances=goal_chances(mdp))
+
+    seed += crc32(path.name.encode())  # or tables alike would have the same luck
+
     def simulated(fiat: NDArray[np.int64], own_seed: int) -> float:
-        return simulated_with_fiat(mdp, why.m or 1, right, fiat, runs, own_seed) / runs
+        return simulate(mdp, why.m or 1, right, fiat, runs, own_seed % 2**32) / runs
 
     before = float(np.mean(success(losses(given, why.m))))
     plain = simulated(np.full_like(together, -1), seed)
@@ -136,6 +159,7 @@ def compared(path: Path, steps: int, seconds: float, seed: int) -> Row | str:
         claimed_all=why.together * (1 - before),
         all=every - plain,
         error=DEVIATIONS * float(np.sqrt(variance / runs)),
+        by=by,
     )
 
 
@@ -205,13 +229,32 @@ HEAD = (
 
 def page(rows: list[Row]) -> str:
     """The whole page."""
-    agree, way = sum(row.agrees for row in rows), sum(row.on_the_way for row in rows)
-    on_shortest = sum(row.detour == 0 for row in rows)
     return (
         "# Do the reasons hold?\n\n"
         "Written by `benchmarks/reasons.py` from `data/reasons`. GORP is simulated with right play by fiat at the "
         "places that\n`why` names, and nowhere else; rises of success are in percentage points. What the columns mean: "
-        "[why.md](../why.md).\nA gridworld is left out where fewer than 100 runs fit into so many steps.\n\n"
+        "[why.md](../why.md).\n"
+        + section(
+            "Random episodes drawn",
+            "Of m random episodes after an action a binomial number reach the goal; the chance comes from plain "
+            f"backward induction.\n{DRAWN_RUNS:,} runs for each figure.",
+            [row for row in rows if row.by == "draws"],
+        )
+        + section(
+            "Random episodes played",
+            "Every random episode is played step by step. A gridworld is left out where fewer than "
+            f"{LEAST_RUNS} runs fit into so many steps.",
+            [row for row in rows if row.by == "episodes"],
+        )
+    )
+
+
+def section(title: str, text: str, rows: list[Row]) -> str:
+    """The rows of one way to simulate."""
+    agree, way = sum(row.agrees for row in rows), sum(row.on_the_way for row in rows)
+    on_shortest = sum(row.detour == 0 for row in rows)
+    return (
+        f"\n## {title}\n\n{text}\n\n"
         f"- {agree} of {len(rows)} tables: both simulated rises are within the 95% interval of what was claimed. About "
         "one in ten would not be\n  if every claim were exact, for there are two of them.\n"
         f"- {way} of {len(rows)}: all states named lie on the way of an optimal episode, at a time before the shortest "

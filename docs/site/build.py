@@ -37,6 +37,26 @@ NAVIGATION = {
     "Reference": ["api", "scaling", "trust", "mutants"],
     "Project": ["contributing", "changelog"],
 }
+SHORT = {  # titles beside the pages, and of links that name a file
+    "own-environment": "Your own environment",
+    "study-command": "The study command",
+    "evaluation": "Evaluation",
+    "diagnose": "Without a table",
+    "stochastic": "With chance",
+    "deviations": "Deviations from the paper",
+    "study": "What came out",
+    "study/tables": "All tables",
+    "study/lists": "All MDPs",
+    "study/forecast": "Forecasts, checked",
+    "study/reasons": "Reasons, checked",
+    "study/suggestions": "Suggestions, checked",
+    "study/claims": "Every claim",
+    "study/diagnose": "Diagnoses, checked",
+    "full-length-atari": "Full-length Atari",
+    "study/full-length": "Full-length Atari: results",
+    "minigrid-states": "MiniGrid",
+    "survey": "Survey of games",
+}
 _MOVED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 _LINK = re.compile(r"(!?\[(?:[^\[\]]|\[[^\]]*\])*\])\(([^)\s]+)\)")
 _REPORT = "report-of-the-study"
@@ -95,7 +115,8 @@ def assemble(source: Path, *, quick: bool = False) -> None:
         if report.wait():
             raise SystemExit("the report of the study could not be written: run efhorizon report data/study")
         _screenshot(HERE / "extra" / _REPORT / "index.html", pages / "pictures" / "report.png")
-        index += f"\nThe report of the study, with a page for each MDP: <a href='{_REPORT}/index.html'>open it</a>.\n"
+        report_link = f"<a href='{_REPORT}/index.html'>report of the study</a>"
+        index += f"\nThere is a [gallery](gallery.md) of all MDPs, and a {report_link} with a page for each.\n"
     (pages / "index.md").write_text(index + contents())
 
 
@@ -105,8 +126,11 @@ def contents() -> str:
     own = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md")} - {"index"}
     groups = NAVIGATION | ({"More": more} if (more := sorted(own - listed)) else {})
     head = "\n```{toctree}\n:hidden:\n:titlesonly:\n:caption: "
-    trees = (f"{head}{title}\n\n{chr(10).join(names)}\n```\n" for title, names in groups.items())
-    return "".join(trees)
+    shown = {
+        title: [f"{SHORT[name]} <{name}>" if name in SHORT else name for name in names]
+        for title, names in groups.items()
+    }
+    return "".join(f"{head}{title}\n\n{chr(10).join(names)}\n```\n" for title, names in shown.items())
 
 
 def linked(text: str, page: Path) -> str:
@@ -125,6 +149,8 @@ def _target(found: re.Match[str], page: Path) -> str:
     file = (page.parent / path).resolve()
     here = page.parent if page.is_relative_to(DOCS) else DOCS  # where the page is on the site
     if file.is_relative_to(DOCS) and file.exists() and file.is_file():
+        if label.endswith(".md]"):  # the name of a file says little on a web site
+            label = f"[{_title(file)}]"
         return f"{label}({os.path.relpath(file, here)}{hash_}{anchor})"
     moved = _MOVED.get(str(file.relative_to(ROOT))) if file.is_relative_to(ROOT) else None
     if moved is not None:
@@ -134,6 +160,11 @@ def _target(found: re.Match[str], page: Path) -> str:
     if repository and file.is_relative_to(ROOT):
         return f"{label}({repository}/{file.relative_to(ROOT)})"
     return label.lstrip("!")[1:-1]  # the file is not part of the site: its name alone
+
+
+def _title(page: Path) -> str:
+    name = str(page.relative_to(DOCS).with_suffix(""))
+    return SHORT.get(name) or page.read_text().partition("\n")[0].removeprefix("# ")
 
 
 def _started_report(out: Path) -> subprocess.Popen[bytes]:
@@ -148,7 +179,7 @@ def _screenshot(page: Path, picture: Path) -> None:
     if browser is None:
         return
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--hide-scrollbars"]
-    command = [browser, *options, f"--screenshot={picture}", "--window-size=1280,900", page.as_uri()]
+    command = [browser, *options, f"--screenshot={picture}", "--window-size=1280,1600", page.as_uri()]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -58,6 +59,21 @@ class Snapshots(Forbids):
         self.cell = state
 
 
+class Unclosed(Corridor):
+    def close(self):
+        raise RuntimeError("it cannot be closed")
+
+
+class Talks(Corridor):
+    def step(self, action):
+        print("stepping")
+        return super().step(action)
+
+
+class Wraps(gymnasium.RewardWrapper):
+    pass
+
+
 class Remembers(Corridor):
     episodes = 0
 
@@ -82,6 +98,7 @@ def factory(length, *, kind):
         ("my_own.py:Snapshots --horizon 6", 1, "Snapshots: action 0 failed: ValueError: no way back"),
         ("my_own.py:Unpaid --horizon 6", 1, "action 0 after actions []: the reward is None, which is not a number"),
         ("my_own.py:Older --horizon 6", 1, "reset must return (observation, info)"),
+        ("my_own.py:Wraps --horizon 6", 1, "name what it wraps, and add --wrapper my_own.py:Wraps"),
         ("my_own.py:Remembers --horizon 6", 1, "keep nothing of earlier episodes"),
         ("Taxi-v3", 2, "no environment is called 'Taxi-v3'; closest: Taxi-v4"),
         ("freeway_10_fs30 --env-arg a=1", 2, "freeway_10_fs30 is a name of the catalogue, which takes none"),
@@ -103,6 +120,19 @@ def test_one_line_that_helps(
     assert main(["build", *words.split(), "--workers", "1"]) == code
     (error,) = capsys.readouterr().err.strip().splitlines()
     assert said in error
+
+
+def test_what_an_environment_prints_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """In this process and in the workers. That it cannot be closed does not matter either."""
+    (tmp_path / "talking.py").write_text(CORRIDORS + "\n\nclass Both(Talks, Unclosed):\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert main(["build", "talking.py:Both", "--horizon", "4", "--workers", "2", "--json"]) == 0
+    shown = capfd.readouterr()
+    assert json.loads(shown.out)["num_states"] == 3
+    assert "stepping" in shown.err
 
 
 def test_names_with_colons_print_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,6 +172,7 @@ def test_refused_with_nothing_in_the_cache(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+    assert said.startswith(f"efhorizon: {given}")
     assert in_cache(cache) == []
 
 

@@ -35,7 +35,8 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert len(listed) == len(set(listed))
     pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}
     assert set(listed) - {"gallery", "contributing", "changelog"} <= pages
-    shown = set(build.contents().split())  # a page that nobody has placed is under "More"
+    assert set(build.SHORT) <= pages
+    shown = {word.strip("<>") for word in build.contents().split()}  # a page that nobody has placed is under "More"
     assert pages - {"index"} <= shown
 
 
@@ -45,6 +46,8 @@ def test_every_page_is_in_the_navigation_once() -> None:
         ("[a](bounds.md#ties)", "[a](bounds.md#ties)"),
         ("[a](../CONTRIBUTING.md#add-a-bound)", "[a](contributing.md#add-a-bound)"),
         ("[a](../README.md#install)", "[a](index.md)"),
+        ("[evaluation.md](evaluation.md#files)", "[Evaluation](evaluation.md#files)"),
+        ("[api.md](api.md)", "[API reference](api.md)"),
         ("[`own_bound.py`](../examples/own_bound.py)", "`own_bound.py`"),
         ("[a](https://example.org/x.md)", "[a](https://example.org/x.md)"),
         ("    [a](../README.md)", "    [a](../README.md)"),
@@ -70,6 +73,8 @@ def test_the_equations_can_be_shown() -> None:
     assert len(shown) >= 10
     for equation in (*shown, *inline):
         assert "<math" in mathml.tex2mathml(equation, as_block=True)
+    limits = [equation for equation in inline if "munder" in mathml.tex2mathml(equation, as_block=False)]
+    assert limits == []  # an index of an accented letter would stand below it
 
 
 def test_every_bound_is_on_the_page_about_theory() -> None:

@@ -8,12 +8,20 @@ from itertools import product
 
 import numpy as np
 import pytest
-from gorp_simulation import optimal_actions, simulated_success, simulated_with_fiat
+from gorp_simulation import (
+    drawn_with_fiat,
+    goal_chances,
+    is_goal,
+    optimal_actions,
+    simulated_success,
+    simulated_with_fiat,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP
+from efhorizon.bounds import examples
 from efhorizon.bounds.course import Course
 from efhorizon.planning.earliest import earliest_pairs
 from efhorizon.planning.problem import problem
@@ -171,6 +179,20 @@ def test_fiat_raises_success_as_computed(seed: int) -> None:
     assert simulated_success(mdp, 1, 2, runs, seed) == pytest.approx(before, abs=4 * 0.5 / runs**0.5)
     played = simulated_with_fiat(mdp, 2, optimal_actions(mdp), fiat, runs, seed) / runs
     assert played == pytest.approx(before + place.rise, abs=4 * 0.5 / runs**0.5)
+
+
+def test_drawn_episodes_are_as_good_as_played_ones() -> None:
+    """GORP with binomial draws instead of episodes, with and without fiat: within four standard errors of the truth."""
+    mdp, m, runs = examples.sparse_rewards(horizon=4), 6, 40_000
+    assert is_goal(mdp)
+    right, chances = optimal_actions(mdp), goal_chances(mdp)
+    for forced in (-1, 0):
+        fiat = np.full((mdp.horizon, mdp.num_states), -1)
+        fiat[1] = forced
+        played = simulated_with_fiat(mdp, m, right, fiat, runs, 1) / runs
+        drawn = drawn_with_fiat(mdp, m, right, fiat, runs, 2, chances=chances) / runs
+        assert 0.05 < played < 0.95
+        assert drawn == pytest.approx(played, abs=4 * (2 * 0.25 / runs) ** 0.5)
 
 
 def test_simulated_losses_are_those_of_the_exact_ones() -> None:

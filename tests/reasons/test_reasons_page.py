@@ -15,7 +15,7 @@ def test_the_page_is_made_from_the_rows() -> None:
 
 def test_the_places_named_lie_on_the_way() -> None:
     rows = read()
-    assert len({row.name for row in rows}) == len(rows)
+    assert len({(row.name, row.by) for row in rows}) == len(rows)
     assert all(row.on_the_way and row.detour == 0 for row in rows)
 
 

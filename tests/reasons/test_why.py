@@ -112,6 +112,14 @@ def test_without_time_the_answer_says_that_reasons_were_skipped() -> None:
     assert headline(explained).startswith("Skipped")
 
 
+def test_bounds_on_m_may_be_larger_than_any_number_of_the_processor() -> None:
+    """ObstructedMaze-1Dlhb, with little time for the exact horizon, has a bound of 3 x 10^21."""
+    found = reasons.why(problem(examples.sparse_rewards(horizon=5)), 1, 10**30, is_exact=False)
+    assert found.m is not None
+    assert found.note == f"about GORP with {found.m:,} episodes: the effective horizon is only bounded, by {10**30:,}"
+    assert found[0].kind == "sparse"
+
+
 def test_a_file_with_an_unknown_kind_is_refused() -> None:
     record, _ = analysis_record(replace_id(noisy()), analysis=analyzed())
     content = to_builtins(record, str_keys=True)

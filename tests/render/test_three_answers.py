@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from synthetic_study import Shape, write_study
 
 from efhorizon import TabularMDP
+from efhorizon.render.html import front_page
 from efhorizon.render.html.names import page_link
 from efhorizon.render.html.site import WrittenReport, write_report
 from efhorizon.study.analyses import analysis_record, current_analysis, write_analysis
@@ -113,6 +115,23 @@ def test_what_was_tried_is_on_the_page_of_the_original(tmp_path: Path) -> None:
     assert "as it is" in tried
     assert shaped in tried
     assert "Tried in this study" not in text_of(site.path / page_link(shaped))
+
+
+@pytest.mark.parametrize(
+    ("leaders", "said"),
+    [
+        ((), ""),
+        (("effective_horizon",), ""),
+        (("ucb",), " Better at ranking: UCB."),
+        (("effective_horizon", "ucb"), " In ranking it is tied with: UCB."),
+        (("effective_horizon", "ucb", "b", "c", "d"), " In ranking it is tied with 4 other bounds: "),
+    ],
+)
+def test_the_takeaway_names_few_bounds(leaders: tuple[str, ...], said: str) -> None:
+    rows = [SimpleNamespace(name=name, title=name.upper()) for name in ("effective_horizon", "ucb", "b", "c", "d")]
+    found = front_page._tied(SimpleNamespace(leaders={"correlation": leaders}, rows=rows))
+    assert found.startswith(said)
+    assert bool(found) == bool(said)
 
 
 def test_the_front_page_begins_with_a_takeaway_and_a_scatter(report: WrittenReport) -> None:

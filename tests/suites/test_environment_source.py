@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,30 @@ def test_a_changed_file_is_loaded_again_with_its_helpers(folder: Path) -> None:
     assert prize() == 2
 
 
+def test_a_file_of_a_package_imports_from_its_package(folder: Path) -> None:
+    """With dots, also above its own folder, and after a change."""
+    (folder / "halls" / "long").mkdir(parents=True)
+    for package in ("halls", "halls/long"):
+        (folder / package / "__init__.py").write_text("")
+    (folder / "halls" / "prizes.py").write_text("PRIZE = 4\n")
+    (folder / "halls" / "long" / "hall.py").write_text(
+        CORRIDOR.replace("corridor_helper", "..prizes").split("gymnasium.register")[0]
+    )
+
+    def prize() -> Any:
+        env = environment_source("halls/long/hall.py:Corridor", {"length": 2}).made()
+        env.reset()
+        return env.step(1)[1]
+
+    try:
+        assert prize() == 4
+        (folder / "halls" / "prizes.py").write_text("PRIZE = 6\n")
+        assert prize() == 6
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "halls"]:
+            del sys.modules[name]
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [
@@ -190,6 +215,9 @@ def test_ids_of_packages_that_register_when_they_are_imported() -> None:
     assert is_environment_name("MiniGrid-Empty-5x5-v0")
     assert time_limit(environment_source("MiniGrid-Empty-5x5-v0")) == 100
     assert not is_environment_name("freeway_10_fs3")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # Gymnasium's, when an id is registered again
+        assert not is_environment_name("MiniGrid-Nope-v0")
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from efhorizon.suites.environment_chance import chance_notices
 from efhorizon.suites.gymnasium import GYMNASIUM
 from efhorizon.suites.gymnasium_simulator import GymnasiumSimulator, SnapshotSimulator, gymnasium_simulator
 from efhorizon.suites.simulator import StochasticError
-from efhorizon.suites.state_identity import Identities, value_bytes
+from efhorizon.suites.state_identity import Generators, Identities, value_bytes
 
 
 class Thing:
@@ -230,6 +230,18 @@ def test_snapshots_of_any_plain_value() -> None:
     assert simulator.get_state() == state
 
 
+def test_snapshots_identify_states_under_a_wrapper() -> None:
+    """The wrapper keeps something, so they do not restore states; the engine cannot be read, so attributes do not."""
+
+    def wrapped() -> Any:
+        return gymnasium.wrappers.FlattenObservation(Saving())
+
+    simulator = gymnasium_simulator("wrapped", thing=wrapped)
+    assert not isinstance(simulator, SnapshotSimulator)
+    assert not simulator.is_told_by_history
+    assert restore_report(wrapped).notices == ()
+
+
 def test_snapshots_under_a_wrapper_that_keeps_something() -> None:
     def stacked() -> Any:
         return gymnasium.wrappers.TimeAwareObservation(TimeLimited(Saving()))
@@ -262,6 +274,32 @@ class OwnGenerator(Base):
         return super().step(action if self.rng.random() < 0.7 else 1 - action)
 
 
+class NestedGenerator(Base):
+    """Its generator is inside an object, and its noise is rare."""
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.weather = [Thing(rng=np.random.default_rng(seed))]
+        return super().reset(seed=seed)
+
+    def step(self, action: Any) -> Any:
+        return super().step(1 - action if self.weather[0].rng.random() < 0.05 else action)
+
+
+class OneArray(OwnGenerator):
+    """Shows its cell in the same array each time."""
+
+    observation_space: Any = gymnasium.spaces.Box(-1, 8, (1,), np.int64)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.shown = np.zeros(1, np.int64)
+        super().reset(seed=seed)
+        return self.shown, {}
+
+    def step(self, action: Any) -> Any:
+        self.shown[0], *rest = super().step(action)
+        return self.shown, *rest
+
+
 class Unseeded(Base):
     def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
         super().reset(seed=seed)
@@ -278,7 +316,12 @@ class RandomStart(Base):
 
 @pytest.mark.parametrize(
     ("thing", "said"),
-    [(OwnGenerator, "stochastic: after actions .*--fixed-noise"), (Unseeded, "two resets with seed 0 gave")],
+    [
+        (OwnGenerator, "stochastic: after actions .*--fixed-noise"),
+        (NestedGenerator, "stochastic: after actions .*--fixed-noise"),
+        (OneArray, r"gave observation \[(.)\], reward 0 and then observation \[(?!\1)"),
+        (Unseeded, "two resets with seed 0 gave"),
+    ],
 )
 def test_chance_is_refused(thing: Any, said: str) -> None:
     with pytest.raises(StochasticError, match=said):
@@ -289,6 +332,34 @@ def test_a_random_start_is_said() -> None:
     (notice,) = restore_report(RandomStart).notices
     assert notice == "its start is random, and this is the start of seed 0; for others add --seed 1,2,3"
     assert restore_report(Base).notices == ()
+    assert restore_report(Counting).notices == ()  # what it counts is no part of its start
+
+
+def test_an_observation_that_is_overwritten_comes_back_with_its_state() -> None:
+    class Still(OneArray):
+        def step(self, action: Any) -> Any:
+            self.shown[0], *rest = Base.step(self, action)
+            return self.shown, *rest
+
+    simulator = GymnasiumSimulator("Still", thing=Still)
+    simulator._step_seconds = 1.0  # so slow that it is worth copying
+    simulator.step(1)
+    state, shown = simulator.get_state(), simulator.screen().tolist()
+    for _ in range(3):
+        simulator.set_state(state)
+        assert simulator.screen().tolist() == shown
+        simulator._step_seconds = 1.0
+        simulator.step(1)
+
+
+def test_large_attributes_are_not_searched_for_generators_again() -> None:
+    env, found = Holder(table=list(range(400)), objects=[Thing(rng=np.random.default_rng(0))]), Generators()
+    assert list(found.of(env)) == [env.objects[0].rng]
+    env.table = [np.random.default_rng(1)]
+    assert list(found.of(env)) == [env.objects[0].rng]
+    before = env.objects[0].rng.bit_generator.state
+    found.reseed(env, 7)
+    assert env.objects[0].rng.bit_generator.state == np.random.PCG64(7).state != before
 
 
 class OldStyle(Base):
@@ -299,6 +370,10 @@ class OldStyle(Base):
 class Failing(Base):
     def step(self, action: Any) -> Any:
         raise KeyError("door")
+
+
+class Spaceless(gymnasium.Env[Any, Any]):
+    pass
 
 
 class Short(Base):
@@ -312,6 +387,7 @@ class Short(Base):
         (OldStyle, r"failed: TypeError.*seed=None"),
         (Failing, r"failed: KeyError: 'door' \(test_state_identity.py, line \d+\)"),
         (Short, r"failed: ValueError.*terminated, truncated, info"),
+        (Spaceless, "it has no action_space"),
         (lambda: 3, "made int, which is not a gymnasium.Env"),
     ],
 )

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from efhorizon import TabularMDP
 
+TINY = 1e-9  # a chance with which successes are drawn by Poisson: numpy's binomial takes 1 - p
+
 
 def simulated_success(mdp: TabularMDP, k: int, m: int, runs: int, seed: int) -> float:
     """The share of runs of GORP(k, m) that end with the optimal return, ties drawn uniformly among sequences."""
@@ -87,6 +89,50 @@ def optimal_actions(mdp: TabularMDP) -> NDArray[np.bool_]:
         right[time] = qs == qs.max(axis=1, keepdims=True)
         values[:-1] = qs.max(axis=1)
     return right
+
+
+def is_goal(mdp: TabularMDP) -> bool:
+    """Whether every reward is a 1 that ends the episode."""
+    rewards = mdp.rewards
+    return bool(np.isin(rewards, (0, 1)).all() and (mdp.transitions[rewards == 1] < 0).all())
+
+
+def goal_chances(mdp: TabularMDP) -> NDArray[np.float64]:
+    """The chance [T, S, A] to reach the goal after an action, if all later ones are random, by backward induction."""
+    chances = np.empty((mdp.horizon, *mdp.rewards.shape))
+    after = np.zeros(mdp.num_states + 1)  # the last entry is for transition -1
+    for time in reversed(range(mdp.horizon)):
+        chances[time] = mdp.rewards + after[mdp.transitions]
+        after[:-1] = chances[time].mean(axis=1)
+    return chances
+
+
+def drawn_with_fiat(
+    mdp: TabularMDP,
+    m: int,
+    right: NDArray[np.bool_],
+    fiat: NDArray[np.int64],
+    runs: int,
+    seed: int,
+    *,
+    chances: NDArray[np.float64],
+) -> int:
+    """The same where every reward is a 1 that ends the episode: of m episodes a binomial number reach the goal."""
+    rng = np.random.default_rng(seed)
+    states = np.zeros(runs, np.int64)  # of the runs that are neither over nor lost
+    successes = 0
+    for time in range(mdp.horizon):
+        p = chances[time, states]
+        totals = np.where(p < TINY, rng.poisson(m * np.minimum(p, TINY)), rng.binomial(m, p))
+        drawn = rng.random(totals.shape)
+        chosen = np.where(totals == totals.max(axis=1, keepdims=True), drawn, -1.0).argmax(axis=1)
+        forced = fiat[time, states]
+        chosen = np.where(forced >= 0, forced, chosen)
+        kept = right[time, states, chosen]
+        after = mdp.transitions[states[kept], chosen[kept]]
+        successes += int((after < 0).sum())
+        states = after[after >= 0]
+    return successes + len(states)
 
 
 @njit(cache=True)

@@ -46,7 +46,7 @@ def add_environment_arguments(parser: argparse.ArgumentParser, when: str = "") -
 
 def add_image(parser: argparse.ArgumentParser, of: str) -> None:
     """A picture to be saved, and the environment that draws it where the table has no pictures."""
-    parser.add_argument("--image", type=Path, metavar="FILE.png", help=f"save a picture of {of} there")
+    parser.add_argument("--image", type=Path, metavar="FILE.png", help=f"save a picture of {of}")
     add_environment(
         parser, "with --image: your environment, to draw states of a table that keeps no pictures (over 2,000 states)"
     )

@@ -12,9 +12,10 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from efhorizon.catalog import UnknownNameError
-from efhorizon.commands import _exit
+from efhorizon.commands import _exit, _output
 from efhorizon.commands._exit import UsageError
 from efhorizon.commands._parser import command, parser
 from efhorizon.errors import EfhorizonError
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options = given.parse_args(arguments)
         options.typed = list(sys.argv[1:] if arguments is None else arguments)
-        code = command(options.verb).run(options)
+        with _output.for_results_only() if getattr(options, "json", False) else nullcontext():
+            code = command(options.verb).run(options)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise
         return code
     except (UsageError, UnknownNameError) as error:

@@ -18,7 +18,7 @@ from rich.progress import Progress, ProgressColumn, Task, TextColumn
 from rich.segment import Segment
 from rich.text import Text
 
-from efhorizon.commands import _exit
+from efhorizon.commands import _exit, _output
 from efhorizon.render.terminal.layout import printable
 
 _ENDLESS = 100_000  # columns if it is not a terminal: nothing is cut off or wrapped in a file or a pipe
@@ -49,7 +49,7 @@ messages = _Console(stderr=True, highlight=False, emoji=False, width=_width(sys.
 
 def show(parts: Iterable[RenderableType], console: Console | None = None) -> None:
     """Print lines of markup, unwrapped, and tables; to stdout unless a console is given."""
-    console = console or _Console(highlight=False, emoji=False, width=_width(sys.stdout))
+    console = console or _Console(file=_output.results(), highlight=False, emoji=False, width=_width(_output.results()))
     for part in parts:
         if isinstance(part, str):
             console.print(printable(part), soft_wrap=True)
@@ -59,7 +59,7 @@ def show(parts: Iterable[RenderableType], console: Console | None = None) -> Non
 
 def print_json(content: Any) -> None:
     """Print a result for programs; there is no other way to do so."""
-    sys.stdout.write(json.dumps(content, indent=1) + "\n")
+    _output.results().write(json.dumps(content, indent=1) + "\n")
 
 
 def say(text: str, style: str | None = None) -> None:

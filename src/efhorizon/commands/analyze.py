@@ -16,11 +16,10 @@ HELP = "say how hard a table is for RL, and why"
 DESCRIPTION = """\
 Says whether PPO and DQN will learn an optimal policy on a table, and after how
 many timesteps: a forecast from runs on other environments. Then why it is hard:
-the states where GORP, a very simple algorithm, loses its chance, and
-the kind of difficulty. Then the effective horizon and the number of timesteps
-that each bound of the paper promises.
-Several tables give one row each; a table with unexplored states gives
-intervals.
+the states where GORP, a very simple algorithm, goes wrong, and the kind of
+difficulty. Then the effective horizon and the number of timesteps that each
+bound of the paper promises. Several tables give one row each; a table with
+unexplored states gives intervals.
 
 The search for exact figures takes 30 seconds at most. If that is not enough,
 the answer is a bound and says so. What was found is kept beside the table: the

@@ -20,6 +20,7 @@ Explores every state of a deterministic environment, merges states that behave
 alike, compares the result with a fresh environment, and writes the table to
 DIR/NAME. A search that was stopped continues when the same command is run
 again.
+
 An environment with chance becomes a table if its probabilities are known:
 Gymnasium's toy text (FrozenLake, Taxi, CliffWalking), which publishes them, and
 OpenSpiel's games for one player, as in openspiel:catch.

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from efhorizon.commands import _exit
+from efhorizon.commands import _exit, _output
 
 SHELLS = ("bash", "zsh", "fish")
 HELP = "print a script that switches on tab completion in your shell"
@@ -28,5 +27,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from argcomplete.shell_integration import shellcode
 
-    sys.stdout.write(shellcode(["efhorizon"], shell=options.shell).strip() + "\n")
+    _output.results().write(shellcode(["efhorizon"], shell=options.shell).strip() + "\n")
     return _exit.DONE

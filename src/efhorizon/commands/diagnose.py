@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 HELP = "say how hard an environment is, without a table"
 DESCRIPTION = """\
 Plays an environment of any size, with or without chance, and estimates its
-effective horizon with 90% intervals: what random play shows, which actions its
-returns distinguish and where they stop to, how many episodes per action GORP
-needs, and what PPO and DQN will probably need. A diagnosis that was stopped
-continues when the same command is run again.
+effective horizon with 90% intervals: how random play fares, which actions it
+can tell apart and from which step on it no longer can, how many episodes per
+action GORP needs, and what PPO and DQN will probably need. A diagnosis that was
+stopped continues when the same command is run again.
 """
 EXAMPLE = """\
 efhorizon diagnose MiniGrid-LavaGapS6-v0 --max-steps 6M

@@ -26,7 +26,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from efhorizon.dataset import registry as registries
-from efhorizon.dataset.answers import MissingFileError, RefusedError
+from efhorizon.dataset.answers import MissingFileError, RefusedError, place
 from efhorizon.dataset.registry import MdpEntry, Part, Registry
 from efhorizon.dataset.remote import Remote
 from efhorizon.dataset.transfer import fetch, small_file
@@ -211,8 +211,7 @@ def asked(remote: Remote) -> CachedSet:
     content = small_file(remote, registries.FILE, registries.MAX_BYTES)
     if remote.pin is not None and hashlib.sha256(content).hexdigest() != remote.pin:
         raise RefusedError(f"{remote.given[:200]}: its registry is not the one that was pinned; refused")
-    shown = Path(remote.given.partition("#")[0]) / registries.FILE
-    registry = registries.decoded(content, shown)
+    registry = registries.decoded(content, place(remote, registries.FILE))
     digest = hashlib.sha256(content).hexdigest()[:32]
     return CachedSet(cache_folder() / "sets" / f"{registry.name}-{digest}", registry, (remote, content))
 

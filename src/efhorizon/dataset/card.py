@@ -12,6 +12,7 @@ from efhorizon.dataset import registry as registries
 from efhorizon.dataset.registry import FileEntry, MdpEntry
 from efhorizon.evaluation.records import EXPLORATION, SHAPED
 from efhorizon.evaluation.source import StudyData
+from efhorizon.render import numbers
 from efhorizon.study.analysis_record import is_complete
 
 _MB = 1e6
@@ -264,7 +265,7 @@ def _questions(facts: Facts) -> dict[str, list[tuple[str, str]]]:
             (
                 "How was the data acquired?",
                 "By exhaustive search of the environments in their simulators, exact planning on the tables, and "
-                f"training on them ({', '.join(facts.backends) or 'no runs'}). Packages of the analyses: {packages}.",
+                f"training (backend: {', '.join(facts.backends) or 'none'}). Packages of the analyses: {packages}.",
             ),
             ("Over what time?", f"The runs: {when}."),
             ("Was there an ethical review?", "No; no people are concerned."),
@@ -292,8 +293,8 @@ def _questions(facts: Facts) -> dict[str, list[tuple[str, str]]]:
         "Distribution and maintenance": [
             (
                 "Under which licence?",
-                f"CC-BY-4.0, but for screens: LICENSES.md. {separate} MDPs have screens of commercial games, in the "
-                "folder `screens/`, which can be deleted without breaking anything else.",
+                f"CC-BY-4.0, but for screens: LICENSES.md. {numbers.counted(separate, 'MDP')} with screens of "
+                "commercial games, in the folder `screens/`, which can be deleted without breaking anything else.",
             ),
             (
                 "How is it versioned?",

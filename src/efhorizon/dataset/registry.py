@@ -117,13 +117,12 @@ def encoded(registry: Registry) -> bytes:
 
 def read(path: Path) -> Registry:
     """The registry in a folder that is a data set."""
-    return decoded(read_bytes(path, WHAT, MAX_BYTES), path)
+    return decoded(read_bytes(path, WHAT, MAX_BYTES), str(path))
 
 
-def decoded(content: bytes, path: Path) -> Registry:
-    """A registry whose every path, size and checksum was checked; `path` is for messages."""
-    where = str(path)
-    found = json_object(text_of(content, path, WHAT), where, WHAT)
+def decoded(content: bytes, where: str) -> Registry:
+    """A registry whose every path, size and checksum was checked; `where` is for messages."""
+    found = json_object(text_of(content, Path(where), WHAT), where, WHAT)
     if found.get("format") != FORMAT:
         raise StoreError(f"{where}: not {WHAT}")
     if found.get("format_version") != FORMAT_VERSION:

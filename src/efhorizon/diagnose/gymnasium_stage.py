@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from efhorizon.diagnose.stage import Chance, Played, Return
-from efhorizon.suites.environment_source import STICKY, EnvironmentSource
+from efhorizon.suites.environment_source import STICKY, EnvironmentSource, close_quietly
 from efhorizon.suites.gymnasium_simulator import failure
 from efhorizon.suites.simulator import SimulatorError
-from efhorizon.suites.state_identity import TRANSPARENT, generators, layers, value_bytes
+from efhorizon.suites.state_identity import TRANSPARENT, Generators, layers, value_bytes
 
 _PROBE_SEEDS = (11, 12, 13, 14)
 _PROBE_STEPS = 60
@@ -56,6 +56,7 @@ class GymnasiumStage:
         self._first_action, self.num_actions = int(space.start), int(space.n)
         self.steps_played = 0
         self._ale = _emulator(self._env)
+        self._generators = Generators()
         self._path: list[int] = []
         self._kept: Any = None  # a copy or an emulator state at the mark
         self._ends_at_mark = False
@@ -135,7 +136,7 @@ class GymnasiumStage:
 
     def close(self) -> None:
         if self._owned:
-            self._env.close()
+            close_quietly(self._env)
 
     def _reset(self, seed: int) -> None:
         self._env.reset(seed=seed)
@@ -151,11 +152,7 @@ class GymnasiumStage:
         if self.chance != "steps":
             return
         seed = int(rng.integers(2**31))
-        for generator in generators(self._env):
-            if isinstance(generator, random.Random | np.random.RandomState):
-                generator.seed(seed)
-            elif isinstance(generator, np.random.Generator):
-                generator.bit_generator.state = type(generator.bit_generator)(seed).state
+        self._generators.reseed(self._env, seed)
         random.seed(seed)
         np.random.seed(seed % 2**32)
 

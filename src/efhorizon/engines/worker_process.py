@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ def close_all(workers: Iterable[WorkerProcess]) -> None:
 def received_tasks(connection: Connection) -> queue.SimpleQueue[Any]:
     """In a worker: the tasks that come through the pipe. The process ends when the parent does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what an interrupt means
+    sys.stdout = sys.stderr  # what an environment prints is no result of the command
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_receive, args=(connection, tasks), daemon=True).start()
     return tasks

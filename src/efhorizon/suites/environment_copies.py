@@ -50,12 +50,12 @@ class DeepCopies:
     def nearest(self, path: bytes) -> tuple[bytes, Any, Any] | None:
         if self._saved is None or self._saved[0] != path:
             return None
-        return path, copy.deepcopy(self._saved[1]), self._saved[2]
+        return path, *copy.deepcopy(self._saved[1:])  # together: the observation may be an array that steps write into
 
     def save(self, path: bytes, env: Any, observation: Any, replay_seconds: float) -> None:
         if self.seconds < replay_seconds:
             started = time.perf_counter()
-            self._saved = path, copy.deepcopy(env), observation
+            self._saved = path, *copy.deepcopy((env, observation))
             self.seconds = time.perf_counter() - started
 
 
@@ -76,7 +76,7 @@ class EmulatorCopies:
         return None
 
     def save(self, path: bytes, env: Any, observation: Any, replay_seconds: float) -> None:
-        self._saved[path] = env.unwrapped.ale.cloneState(include_rng=True), env, observation
+        self._saved[path] = env.unwrapped.ale.cloneState(include_rng=True), env, copy.copy(observation)
         while len(self._saved) > _MOST_EMULATOR_STATES:
             oldest = next((known for known in self._saved if known), b"")  # the start is never forgotten
             del self._saved[oldest]

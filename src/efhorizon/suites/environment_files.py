@@ -77,6 +77,8 @@ def _loaded_file(place: str) -> ModuleType:
     if not path.is_file():
         raise SimulatorError(f"{place}: there is no such file; give its path from here, as in folder/my_env.py:MyEnv")
     make_importable(os.getcwd())
+    if (path.parent / "__init__.py").is_file() and (module := _in_package(path)) is not None:
+        return module
     make_importable(str(path.parent))
     name = _module_name(path)
     _forget_if_changed(name)
@@ -96,6 +98,14 @@ def _loaded_file(place: str) -> ModuleType:
         raise _failed_import(place, error) from None
     _note(module)
     return module
+
+
+def _in_package(path: Path) -> ModuleType | None:
+    """A file of a package, which may import from its own package with dots; None if that name is taken."""
+    root = _package_root(path)
+    make_importable(str(root))
+    module = _imported(".".join(path.relative_to(root).with_suffix("").parts))
+    return module if _file_of(module) == str(path) else None
 
 
 def _imported(name: str) -> ModuleType:

@@ -11,6 +11,7 @@ named by it; all others stay in the process in which they were made.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import os
@@ -65,6 +66,9 @@ class EnvironmentSource:
             raise SimulatorError(f"{self.name}: made {type(env).__name__}, which is not a gymnasium.Env")
         for wrapper in self.wrappers:
             env = _wrapped(env, wrapper)
+        for name in ("action_space", "observation_space"):
+            if not isinstance(getattr(env, name, None), gymnasium.Space):
+                raise SimulatorError(f"{self.name}: it has no {name}; its __init__ must make one")
         return env
 
     def objects(self) -> tuple[Any, ...]:
@@ -148,6 +152,12 @@ def without_time_limit(env: gymnasium.Env[Any, Any]) -> gymnasium.Env[Any, Any]:
     return env
 
 
+def close_quietly(env: gymnasium.Env[Any, Any]) -> None:
+    """Close an environment that is not needed any more: if that fails, nothing is lost."""
+    with contextlib.suppress(Exception):
+        env.close()
+
+
 def first_line(error: BaseException) -> str:
     """What went wrong, in one line."""
     return (str(error).splitlines() or [type(error).__name__])[0] or type(error).__name__
@@ -163,8 +173,12 @@ def _not_made(name: str, error: Exception) -> SimulatorError:
     reason = first_line(error)
     if isinstance(error, gymnasium.error.DependencyNotInstalled) and "box2d" in reason.lower():
         return MissingExtraError("box2d", "Box2D")
-    is_incomplete = isinstance(error, TypeError) and "missing" in reason and "argument" in reason
-    return SimulatorError(f"{name}: {reason}" + ("; give it with --env-arg KEY=VALUE" if is_incomplete else ""))
+    hint = ""
+    if isinstance(error, TypeError) and "missing" in reason and "argument" in reason:
+        hint = "; give it with --env-arg KEY=VALUE"
+        if "'env'" in reason:
+            hint = f"; a wrapper is not an environment: name what it wraps, and add --wrapper {name}"
+    return SimulatorError(f"{name}: {reason}{hint}")
 
 
 def _is_limit(limit: Any) -> bool:
@@ -237,7 +251,7 @@ def _register(name: str) -> None:
             except ModuleNotFoundError:
                 raise MissingExtraError(extra, module) from None
             register = getattr(imported, "register_minigrid_envs", None)
-            if name not in gymnasium.registry and callable(register):
+            if callable(register) and not any(known.startswith(start) for known in gymnasium.registry):
                 register()
             if module == "ale_py" and name not in gymnasium.registry:
                 gymnasium.register_envs(imported)

@@ -27,16 +27,16 @@ import numpy as np
 from efhorizon.errors import EfhorizonError
 from efhorizon.suites.environment_copies import Copies, NoCopies, exact_copies
 from efhorizon.suites.environment_names import action_names_of
-from efhorizon.suites.environment_source import EnvironmentSource, first_line
+from efhorizon.suites.environment_source import EnvironmentSource, close_quietly, first_line
 from efhorizon.suites.observation_layout import layout_of_space, screen_of
 from efhorizon.suites.plain_values import NotPlainError, as_bytes, from_bytes
 from efhorizon.suites.rendering import Drawing, Painter
 from efhorizon.suites.simulator import Screen, SimulatorError, Transition
 from efhorizon.suites.state_identity import (
     TRANSPARENT,
+    Generators,
     Identities,
     UnreadableStateError,
-    generators,
     has_snapshots,
     layers,
     value_bytes,
@@ -74,6 +74,7 @@ class GymnasiumSimulator:
         self._painter = Painter(self._env.metadata.get("render_modes"), self.twin)
         self.path: list[int] = []
         self.observation: Any = None
+        self._generators = Generators()
         self._step_seconds = 0.0
         self._copies: Copies = NoCopies()
         self.unreadable: str | None = None  # why only the actions that led to a state identify it
@@ -109,9 +110,9 @@ class GymnasiumSimulator:
         return self.unreadable is not None
 
     @property
-    def reads_attributes(self) -> bool:
-        """Whether states are identified by the attributes of the environment and its wrappers."""
-        return self._identities is not None
+    def identities(self) -> Identities | None:
+        """How the attributes of the environment and its wrappers identify a state, if they do."""
+        return self._identities
 
     def attributes(self) -> bytes:
         """The attributes that identify the current state; nothing where something else identifies it."""
@@ -192,13 +193,13 @@ class GymnasiumSimulator:
     def close(self) -> None:
         self._painter.close()
         if self._source.thing is not self._env:  # the user's own environment is not ours to close
-            self._env.close()
+            close_quietly(self._env)
 
     def go_with_other_noise(self, state: bytes, seed: int) -> None:
         """Go to a state and change every random generator that is no part of it."""
         self.set_state(state)
         if not self.fixed_noise:
-            _reseed(self._env, seed)
+            self._generators.reseed(self._env, seed)
         random.seed(seed)
         np.random.seed(seed)
 
@@ -279,7 +280,7 @@ class SnapshotSimulator(GymnasiumSimulator):
 
     def go_with_other_noise(self, state: bytes, seed: int) -> None:
         """Generators that the snapshot restores are part of the state, so they are changed before."""
-        _reseed(self._env, seed)
+        self._generators.reseed(self._env, seed)
         random.seed(seed)
         np.random.seed(seed)
         self.set_state(state)
@@ -308,7 +309,7 @@ def gymnasium_simulator(
             raise failure(error, env_id) from None
         finally:
             if source.thing is not env:
-                env.close()
+                close_quietly(env)
         if usable:
             return SnapshotSimulator(env_id, arguments, **more)
     return GymnasiumSimulator(env_id, arguments, **more)
@@ -346,16 +347,6 @@ def _uses_snapshots(env: Any, seed: int) -> bool:
 
 def _snapshot_layer(env: Any) -> Any:
     return next(layer for layer in layers(env) if has_snapshots(layer))
-
-
-def _reseed(env: Any, seed: int) -> None:
-    """Give every random generator of an environment another state."""
-    for generator in generators(env):
-        if isinstance(generator, random.Random | np.random.RandomState):
-            generator.seed(seed)
-        elif isinstance(generator, np.random.Generator):
-            source = generator.bit_generator
-            source.state = type(source)(seed).state
 
 
 def _number(reward: Any) -> float:

@@ -66,7 +66,8 @@ class Painter:
 
     def close(self) -> None:
         if self._twin is not None:
-            self._twin.environment.close()
+            with contextlib.suppress(Exception):
+                self._twin.environment.close()
             self._twin = None
 
 

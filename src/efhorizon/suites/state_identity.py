@@ -12,12 +12,14 @@ The bytes are compared and hashed, never read again.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
 import inspect
 import numbers
 import pickle
 import random
+import sys
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,6 +42,7 @@ _NAMED = (
 )
 _LONGEST = 1024  # bytes of an attribute; longer ones are replaced by their SHA-256
 _LARGE = 300  # values in an attribute that is worth remembering
+_MOST_SEARCHED = 1000  # values of an attribute that are searched for random generators
 
 # what Gymnasium keeps besides the state
 _NOT_STATE = frozenset(
@@ -85,12 +88,38 @@ def attributes(layer: Any) -> dict[str, Any]:
     return {name: found[name] for name in sorted(found) if name not in _NOT_STATE}
 
 
-def generators(env: Any) -> Iterator[Any]:
-    """The random generators that an environment and its wrappers hold as attributes."""
-    for layer in layers(env):
-        for value in vars(layer).values():
-            if isinstance(value, _GENERATORS):
-                yield value
+class Generators:
+    """Finds the random generators that an environment and its wrappers hold, also inside their objects.
+
+    It looks at no more than the first thousand values of an attribute, and not again at one that had so many in vain.
+    """
+
+    def __init__(self) -> None:
+        self._in_vain: set[tuple[int, str]] = set()
+
+    def reseed(self, env: Any, seed: int) -> None:
+        """Give every one of them another state."""
+        for generator in self.of(env):
+            if isinstance(generator, random.Random | np.random.RandomState):
+                generator.seed(seed)
+            else:
+                source = generator.bit_generator if isinstance(generator, np.random.Generator) else generator
+                source.state = type(source)(seed).state
+
+    def of(self, env: Any) -> Iterator[Any]:
+        labels: dict[int, str] = {}
+        kept: list[Any] = []
+        for depth, layer in enumerate(layers(env)):
+            held = {name: getattr(layer, "__dict__", {}).get(name) for name in ("action_space", "observation_space")}
+            for name, value in (attributes(layer) | held).items():
+                if (depth, name) in self._in_vain:
+                    continue
+                writer = _Writer("", labels, kept, _Noise(False, False), most_values=_MOST_SEARCHED)
+                with contextlib.suppress(Exception):  # what cannot be read may hold more, which nobody can reach
+                    writer.write(value)
+                if not writer.generators and writer.num_values > _LARGE:
+                    self._in_vain.add((depth, name))
+                yield from writer.generators
 
 
 def has_snapshots(layer: Any) -> bool:
@@ -123,6 +152,10 @@ class Identities:
         self._left_out, self._by_get_state = left_out, by_get_state
         self._noise = _Noise(with_generators, with_emulator_noise)
         self._large: dict[tuple[int, str], _Large] = {}
+
+    def without_noise(self) -> Identities:
+        """The same without random generators, those of emulators included."""
+        return Identities(with_emulator_noise=False, by_get_state=self._by_get_state, left_out=self._left_out)
 
     def of(self, env: Any) -> bytes:
         return b"".join(self.parts(env).values())
@@ -195,15 +228,20 @@ def _pickled(value: Any) -> bytes | None:
 class _Writer:
     """Writes one attribute. Objects that can change get a label when they are met first, and are referred to later."""
 
-    def __init__(self, place: str, labels: dict[int, str], kept: list[Any], noise: _Noise) -> None:
+    def __init__(
+        self, place: str, labels: dict[int, str], kept: list[Any], noise: _Noise, most_values: int = sys.maxsize
+    ) -> None:
         self.content = bytearray()
-        self.num_values = 0
+        self.num_values, self._most_values = 0, most_values
+        self.generators: list[Any] = []  # that were met
         self.refers_elsewhere = False
         self.own_labels: dict[int, str] = {}
         self._place, self._labels, self._kept, self._noise = place, labels, kept, noise
 
     def write(self, value: Any) -> None:
         self.num_values += 1
+        if self.num_values > self._most_values:
+            raise UnreadableStateError("it holds too many values")
         kind = type(value)
         if kind in _ATOMS:
             self.content += f"{kind.__name__} {value!r};".encode(errors="surrogatepass")
@@ -298,6 +336,8 @@ class _Writer:
 
     def _write_generators(self, what: str, generator: Any) -> None:
         self.content += f"{what};".encode()
+        if generator is not None:
+            self.generators.append(generator)
         if self._noise.of_generators and generator is not None:
             self.write(generator_state(generator))
 

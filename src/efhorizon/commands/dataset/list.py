@@ -11,7 +11,7 @@ HELP = "list the MDPs of a data set"
 DESCRIPTION = """\
 Lists the MDPs of the data set: states, horizon, effective horizon H, which
 parts there are, and which of them are in the cache. With --cached it lists what
-is in the cache and asks nobody.
+is in the cache and needs no network.
 """
 EXAMPLE = "efhorizon dataset list --suite atari"
 
@@ -31,6 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from efhorizon.dataset.cache import asked, cached_sets
     from efhorizon.dataset.remote import needed
     from efhorizon.errors import StoreError
+    from efhorizon.render import numbers
     from efhorizon.render.terminal.layout import printable
 
     if options.cached:
@@ -66,7 +67,8 @@ def run(options: argparse.Namespace) -> int:
                 *(_count(row["horizon"]), "-" if horizon is None else f"{horizon:.2f}", f"{row['num_runs']:,}", parts),
             )
             table.add_row(*(Text(printable(cell)) for cell in cells))
-        head = f"{each['dataset']} {each['version']} at {each['remote']}: {len(each['mdps'])} MDPs; * in the cache"
+        count = numbers.counted(len(each["mdps"]), "MDP")
+        head = f"{each['dataset']} {each['version']} at {each['remote']}: {count}; * in the cache"
         _terminal.show([head.replace("[", r"\["), table])
     if options.cached and not shown:
         _terminal.say("the cache is empty")

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--name", default="efhorizon", metavar="NAME", help="of the data set (default: efhorizon)")
     parser.add_argument("--version", default="1.0.0", metavar="X.Y.Z", help="of the data set (default: 1.0.0)")
     parser.add_argument(
-        "--tables", type=Path, action="append", default=[], metavar="DIR", help="more tables; can be given repeatedly"
+        "--tables", type=Path, action="append", default=[], metavar="DIR", help="more tables (may be repeated)"
     )
     parser.add_argument(
         "--no-screens", action="store_true", help="leave out screens of commercial games and states of their emulators"

@@ -34,6 +34,7 @@ from efhorizon.render.learning_curves import ALGORITHM_TITLES
 
 OTHER_TITLE = "other deep RL algorithm, empirical"
 _LARGE, _SMALL = (740, 640), (360, 300)  # pixels of a scatter chart
+_MAX_NAMES = 3  # of bounds, in a sentence
 METRIC_TITLES = {
     "correlation": "correl.",
     "median_ratio_log10": "ratio",
@@ -188,7 +189,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _tied(table: BoundTable) -> str:
-    """Whether another bound ranks as well."""
+    """Which other bounds are tied with it: of all of them one is the best, and no other significantly worse."""
     leaders = table.leaders["correlation"]
     titles = {row.name: short_title(row.title) for row in table.rows}
     others = [titles[name] for name in leaders if name != EFFECTIVE_HORIZON]
@@ -196,7 +197,9 @@ def _tied(table: BoundTable) -> str:
         return ""
     if EFFECTIVE_HORIZON not in leaders:
         return f" Better at ranking: {', '.join(others)}."
-    return f" About as good at ranking, with no significant difference: {', '.join(others)}."
+    if len(others) > _MAX_NAMES:
+        return f" In ranking it is tied with {len(others)} other bounds: the study cannot tell which is best."
+    return f" In ranking it is tied with: {', '.join(others)}."
 
 
 def facts(tables: Tables, mdps: Sequence[MdpEntry]) -> list[Fact]:

@@ -100,10 +100,10 @@ def tables_page(study: Study) -> str:
             _changes_section(tables.shaping, _NO_SHAPING),
             "## Table 3b: exploration policies",
             policies_section(tables, _changes_section(tables.exploration, _NO_EXPLORATION), study.pictures),
-            "# The same by the paper's rule",
+            "## The same by the paper's rule",
             "Table 2, Table 1 and Table 3 again, with every run that passed the paper's rule, untrained or not.",
             *_by_papers_rule(study.by_papers_rule),
-            "# Notes" if tables.notes else "",
+            "## Notes" if tables.notes else "",
             "\n".join(f"- {escaped(note)}" for note in tables.notes),
         )
         + "\n"
