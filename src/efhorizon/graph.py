@@ -90,11 +90,42 @@ def _depth_first(transitions: Integers, finished: Integers, longest: Integers) -
     return num_finished
 
 
+@compiled
+def _by_number(transitions: Integers, reached: Integers, longest: Integers, order: Integers) -> int:
+    # Where every successor has a higher number than its state, as in a search whose states carry a clock: one pass up
+    # marks what is reached, one down measures. Returns the number of states reached, -1 if there is another successor.
+    num_states, num_actions = transitions.shape
+    reached[0] = 1
+    for state in range(num_states):
+        for action in range(num_actions):
+            successor = transitions[state, action]
+            if 0 <= successor <= state:
+                return -1
+            if successor >= 0 and reached[state]:
+                reached[successor] = 1
+    count = 0
+    for state in range(num_states - 1, -1, -1):
+        if reached[state]:
+            steps = 1
+            for action in range(num_actions):
+                successor = transitions[state, action]
+                if successor >= 0:
+                    steps = max(steps, longest[successor] + 1)
+            longest[state] = steps
+            order[count] = state
+            count += 1
+    return count
+
+
 def successors_first(transitions: NDArray[np.int32]) -> tuple[NDArray[np.int32], int] | None:
     """The states that can be reached, each after all its successors, and the length of the longest episode.
 
     None where the graph has a cycle: episodes can then go on until the horizon.
     """
+    order, steps = np.empty(len(transitions), np.int32), np.zeros(len(transitions), np.int32)
+    count = _by_number(transitions, np.zeros(len(transitions), np.uint8), steps, order)
+    if count >= 0:
+        return order[:count], int(steps[0])
     finished = np.empty(len(transitions), np.int32)
     longest = np.zeros(len(transitions), np.int32)
     count = _depth_first(transitions, finished, longest)

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +24,19 @@ from efhorizon.build.pipeline import Options, build
 from efhorizon.build.state_rows import RowFile, RowIndex
 from efhorizon.build.target import catalogue_target
 from efhorizon.errors import EfhorizonError, StoreError
-from efhorizon.suites.lattice import numbers, shape_of
+from efhorizon.io.tables import load, save
+from efhorizon.suites.batched import joined_snapshots
+from efhorizon.suites.lattice import is_cliff, numbers, shape_of
 from efhorizon.suites.lattice_batched import BatchedLattice
+from efhorizon.suites.minigrid import MINIGRID
 
 GAME, SIZE = "lattice-3x6", 6**3 - 1
 ALL = 10**6
 
 
 def searched(folder: Path, game: str = GAME, horizon: int = ALL, **options: Any) -> BatchedSearch:
-    search = BatchedSearch(folder, BatchedLattice(*shape_of(game)), {}, **options)
+    simulator = BatchedLattice(*shape_of(game), is_cliff=is_cliff(game))
+    search = BatchedSearch(folder, simulator, {}, **options)
     explore_batched(search, horizon)
     return search
 
@@ -41,13 +51,16 @@ def check_closed_form(search: BatchedSearch, game: str) -> None:
     for action in range(counters):
         following = states.astype(int)
         following[:, action] = np.minimum(following[:, action] + 1, size - 1)
-        ends = following.sum(axis=1) == counters * (size - 1)
-        expected = np.where(ends, -1, numbers(game, following))
+        falls = is_cliff(game) & (states[:, action] == size - 1)
+        ends = (following.sum(axis=1) == counters * (size - 1)) & ~falls
+        expected = np.where(ends | falls, -1, numbers(game, following))
         assert np.array_equal(transitions[:, action], expected)
         assert np.array_equal(np.array(search.reward_values)[codes[:, action]], ends.astype(float))
 
 
-@pytest.mark.parametrize("game", ["lattice-1x2", "lattice-1x256", "lattice-3x6", "lattice-5x4", "lattice-9x2"])
+@pytest.mark.parametrize(
+    "game", ["lattice-1x2", "lattice-1x256", "lattice-3x6", "lattice-5x4", "lattice-9x2", "cliff-3x6"]
+)
 def test_lattices_are_what_their_closed_form_says(game: str, tmp_path: Path) -> None:
     search = searched(tmp_path, game)
     check_closed_form(search, game)
@@ -125,6 +138,31 @@ def test_a_batched_table_is_verified_from_reset(tmp_path: Path) -> None:
     assert result.mdp.num_states == 24
 
 
+def test_a_cliff_is_the_same_batched_or_not(tmp_path: Path) -> None:
+    made = [build(catalogue_target("cliff-2x5"), Options(tmp_path / str(b), batched=b)).mdp for b in (True, False)]
+    assert made[0] is not None
+    assert made[1] is not None
+    assert made[0].fingerprint() == made[1].fingerprint()
+    assert made[0].metadata["verification"]["exact"]
+    assert made[0].metadata["returns"] == [0.0, 1.0]
+
+
+def test_many_snapshots_are_those_of_each_state(tmp_path: Path) -> None:
+    """Gridworlds have snapshots of different lengths: an object that is carried has no place."""
+    pytest.importorskip("minigrid")
+    result = build(catalogue_target("MiniGrid-DoorKey-5x5-v0"), Options(tmp_path, verify_episodes=0, batched=True))
+    assert result.mdp is not None
+    folder = next((tmp_path / "searches").iterdir())
+    simulator = MINIGRID.batched({"env_id": "MiniGrid-DoorKey-5x5-v0", "shaping": None})
+    assert simulator is not None
+    rows = np.fromfile(folder / "rows", np.uint8)[: 200 * len(simulator.start)].reshape(200, -1)
+    data, lengths = joined_snapshots(simulator, rows)
+    each = [simulator.snapshot(row) for row in rows]
+    assert data.tobytes() == b"".join(each)
+    assert lengths.tolist() == [len(one) for one in each]
+    assert len(set(lengths.tolist())) > 1
+
+
 def test_rules_merge_the_same_states(tmp_path: Path) -> None:
     pytest.importorskip("minigrid")
     target = catalogue_target("MiniGrid-KeyCorridorS3R1-v0", 14)
@@ -144,7 +182,9 @@ def test_rules_merge_the_same_states(tmp_path: Path) -> None:
 
 def test_limits_are_one_clear_line(tmp_path: Path) -> None:
     search = searched(tmp_path / "s")
-    with pytest.raises(EfhorizonError, match=r"^merging 215 states needs up to 0\.0 GB of memory, and 0\.0 GB may be"):
+    with pytest.raises(
+        EfhorizonError, match=r"^merging and verifying 215 states needs up to 0\.0 GB of memory, and 0\.0 GB may be"
+    ):
         large_table(search, 50, max_memory=1000)
     with pytest.raises(StoreError, match="another build is working on this search"):
         BatchedSearch(tmp_path / "s", BatchedLattice(*shape_of(GAME)), {})
@@ -157,17 +197,85 @@ def test_limits_are_one_clear_line(tmp_path: Path) -> None:
 
 def test_out_of_disk_is_one_clear_line(tmp_path: Path) -> None:
     search = BatchedSearch(tmp_path, BatchedLattice(*shape_of("lattice-4x16")), {})
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
-    try:
+    with full_disk(100_000):
         with pytest.raises(StoreError, match=r"cannot be written \(File too large\); what was committed is kept$"):
             explore_batched(search, ALL)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         search.close()
     again = searched(tmp_path, "lattice-4x16")
     check_closed_form(again, "lattice-4x16")
     again.close()
+
+
+def full_disk(limit: int) -> AbstractContextManager[None]:
+    """No file may become larger than this."""
+
+    @contextmanager
+    def limited() -> Iterator[None]:
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    return limited()
+
+
+def test_out_of_disk_while_merging_or_storing_keeps_the_search(tmp_path: Path) -> None:
+    """A horizon below the search's makes merging write a file of its own; a full disk must not kill the process."""
+    game, horizon = "lattice-4x16", 40
+    searched(tmp_path / "s", game).close()
+    search = BatchedSearch(tmp_path / "s", BatchedLattice(*shape_of(game)), {})
+    with (
+        full_disk(100_000),
+        pytest.raises(StoreError, match=r"cannot be written \(File too large\); the search is kept$"),
+    ):
+        large_table(search, horizon)
+    table = large_table(search, horizon)
+    with full_disk(100_000), pytest.raises(StoreError, match=r"table: cannot be written \(File too large\)$"):
+        save(table, tmp_path / "table")
+    assert [each.name for each in tmp_path.iterdir()] == ["s"]
+    save(table, tmp_path / "table")
+    assert load(tmp_path / "table").fingerprint() == table.fingerprint()
+    search.close()
+    whole = searched(tmp_path / "s", game)
+    check_closed_form(whole, game)
+    whole.close()
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from efhorizon.build import batched_search as module
+from efhorizon.build.pipeline import Options, build
+from efhorizon.build.target import catalogue_target
+
+module._SECONDS_A_COMMIT, module._BATCH_BYTES = 0.0, 1 << 14
+commits = 0
+
+def add(search, *arguments, original=module.BatchedSearch.add):
+    original(search, *arguments)
+    if search.num_expanded > int(sys.argv[2]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+module.BatchedSearch.add = add
+build(catalogue_target("lattice-4x12"), Options(Path(sys.argv[1]), batched=True, verify_episodes=0))
+"""
+
+
+def test_killed_with_9_it_continues_to_the_same_table(tmp_path: Path) -> None:
+    target, options = catalogue_target("lattice-4x12"), {"batched": True, "verify_episodes": 0}
+    expected = build(target, Options(tmp_path / "whole", **options)).mdp
+    assert expected is not None
+    for num_expanded in (5_000, 12_000):
+        done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "killed"), str(num_expanded)], check=False)
+        assert done.returncode == -signal.SIGKILL
+        folder = next((tmp_path / "killed" / "searches").iterdir())
+        assert json.loads((folder / "commit.json").read_text())["num_expanded"] > num_expanded // 2
+    result = build(target, Options(tmp_path / "killed", **options))
+    assert result.mdp is not None
+    assert result.outcome.progress.num_pairs < 4 * (12**4 - 1 - 10_000)  # it did not begin again
+    assert result.mdp.fingerprint() == expected.fingerprint()
 
 
 def test_damage_is_found(tmp_path: Path) -> None:

@@ -34,6 +34,17 @@ def test_a_run_and_the_same_command_again(tmp_path: Path, capsys: pytest.Capture
     assert "per second" not in printed  # nothing was done
 
 
+def test_several_games_are_one_run_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small = ["--num-envs", "2", "--steps", "1", "--threads", "1"]
+    assert main(["policy", "pretrain", "maze", "leaper", "--out", str(tmp_path), *small, "--json"]) == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    assert [(run["game"], run["path"]) for run in runs] == [
+        ("maze", str(tmp_path / "maze.npz")),
+        ("leaper", str(tmp_path / "leaper.npz")),
+    ]
+    assert all(Path(run["checkpoint"]).exists() for run in runs)
+
+
 def test_settings_are_taken_from_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "mine.npz"
     command = ["policy", "pretrain", "maze", "--out", str(out), *SMALL, "--steps", "1", "--json"]
@@ -54,6 +65,9 @@ def test_settings_are_taken_from_the_command(tmp_path: Path, capsys: pytest.Capt
         (["MiniGrid-Empty-5x5-v0"], 2, "no game called 'MiniGrid-Empty-5x5-v0'"),
         (["maze", "--steps", "0"], 2, "must be at least 1"),
         (["maze", "--first-level", "2"], 1, "contain BRIDGE's level 2 of maze"),
+        (["maze", "leaper"], 2, "--out is a folder where there are several games"),
+        (["maze", "--engine", "ray", "--tensorboard", "t"], 2, "--tensorboard does not go with --engine ray"),
+        (["maze", "--address", "auto"], 2, "--address and --owners go with --engine ray"),
         (["maze", "--entropy", "-0.1"], 1, "entropy -0.1"),
         (["maze", "--device", "toaster"], 1, "cannot use the device 'toaster'"),
         (["maze", "--out", "/dev/null/x"], 1, "cannot be written"),

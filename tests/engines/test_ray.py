@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 from ray_cluster import two_nodes
 
@@ -74,6 +75,42 @@ def test_a_node_may_be_lost_in_the_middle_of_a_layer(tmp_path: Path) -> None:
     assert any("going back to layer" in line for line in lost)
     assert result.mdp is not None
     assert result.mdp.fingerprint() == local
+
+
+@pytest.mark.slow
+def test_a_worker_may_be_killed_in_the_middle_of_a_layer(tmp_path: Path) -> None:
+    """`kill -9` of one actor's process, as a system that is out of memory does it."""
+    name, horizon = "MiniGrid-KeyCorridorS3R2-v0", 40
+    local = fingerprint(name, horizon, tmp_path / "local")
+    with two_nodes() as (cluster, _):
+        killed: list[int] = []
+        lost: list[str] = []
+
+        def on_progress(progress: object) -> None:
+            if killed or progress.depth < 12:  # type: ignore[attr-defined]
+                return
+            for process in psutil.process_iter(["cmdline"]):
+                if is_actor_of(process, os.getpid()):
+                    process.kill()
+                    killed.append(process.pid)
+                    return
+
+        engine = EngineChoice("ray", cluster.address, owners=2, workers=2)
+        options = Options(out=tmp_path / "ray", verify_episodes=0, engine=engine)
+        result = build(catalogue_target(name, horizon), options, on_progress=on_progress, on_message=lost.append)
+    assert killed
+    assert any("going back to layer" in line for line in lost)
+    assert result.mdp is not None
+    assert result.mdp.fingerprint() == local
+
+
+def is_actor_of(process: psutil.Process, driver: int) -> bool:
+    """An actor's process of a cluster that was started here: other clusters of this machine are left alone."""
+    try:
+        here = {parent.pid for parent in process.parents()}
+        return driver in here and any("_RemoteDoer" in word for word in process.cmdline())
+    except psutil.Error:
+        return False
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 from brute_force import Exact
 
 from efhorizon import TabularMDP
+from efhorizon.planning import sweeps as sweeps_module
 from efhorizon.planning.optimal import optimal_values
 from efhorizon.planning.rewards import reward_scale
 from efhorizon.planning.sweeps import sweeps
@@ -118,3 +119,68 @@ def test_differences_below_float_precision_are_said_to_be_undecided() -> None:
         assert not sweep.solvable
         assert sweep.undecided
         assert np.isinf(sweep.hardness)
+
+
+def clocked(rng: np.random.Generator, *, signed: bool) -> TabularMDP:
+    """A random table whose states hold the time, with rewards at few places."""
+    width, horizon, num_actions = int(rng.integers(1, 6)), int(rng.integers(2, 12)), int(rng.integers(1, 4))
+    size = 1 + width * (horizon - 1)
+    transitions = np.full((size, num_actions), -1)
+    for state in range(size - width):
+        layer = 0 if state == 0 else 1 + (state - 1) // width
+        transitions[state] = 1 + width * layer + rng.integers(width, size=num_actions)
+    rewards = np.where(rng.random((size, num_actions)) < 0.1, rng.choice([0.1, 1.0, 2.5], (size, num_actions)), 0.0)
+    if signed:
+        rewards *= rng.choice([-1, 1], rewards.shape)
+    return TabularMDP(transitions, rewards, horizon=horizon)
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+@pytest.mark.parametrize("signed", [False, True])
+def test_times_at_which_nothing_can_change_are_left_out_without_a_trace(
+    gamma: float, signed: bool, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every sweep, and the values after it, as if each sweep looked at every time."""
+
+    def outcome(mdp: TabularMDP, gaps_until: int, all_times: bool) -> list[object]:
+        layers = 0
+
+        def on_layer(kernel: object, layer: slice, *arguments: object) -> object:
+            nonlocal layers
+            layers += kernel is sweeps_module.kernels.greedy_sweep
+            return usual_on_layer(kernel, layer, *arguments)  # type: ignore[arg-type]
+
+        line = timeline(mdp)
+        optimal = optimal_values(line, gamma=gamma)
+        found: list[object] = []
+        for exploration in (False, True):
+            scale = reward_scale(mdp, gamma=gamma)
+            values = policy_values(line, gamma=gamma) if exploration else zero_values(line, scale)
+            changed = np.ones(mdp.horizon + 1, np.bool_)
+            for k in range(1, mdp.horizon + 1):
+                with monkeypatch.context() as patch:
+                    patch.setattr(sweeps_module, "on_layer", on_layer)
+                    sweep, changed = sweeps_module._sweep(
+                        k, line, optimal, values, changed, with_gaps=k <= gaps_until, by_gap=False
+                    )
+                if all_times:
+                    changed[:] = True
+                found += [repr(sweep), values.numbers.tolist(), values.residues.tolist(), values.magnitudes.tolist()]
+        work.append(layers)
+        return found
+
+    work: list[int] = []
+    usual_on_layer = sweeps_module.on_layer
+    for _ in range(15):
+        mdp, gaps_until = clocked(rng, signed=signed), int(rng.integers(0, 3))
+        assert outcome(mdp, gaps_until, False) == outcome(mdp, gaps_until, True)
+    horizon = 20  # a lock: one sequence opens it, and a wrong action leads to a state that never pays
+    states = np.arange(2 * horizon - 1)
+    right = np.where(states < 2 * horizon - 3, states + 2 - (states == 0), -1)
+    dead = np.where(states < 2 * horizon - 3, states + 2 + states % 2, -1)
+    lock = TabularMDP(
+        np.stack([right, dead], axis=1), [[float(state == 2 * horizon - 3), 0.0] for state in states], horizon
+    )
+    work.clear()
+    assert outcome(lock, 0, False) == outcome(lock, 0, True)
+    assert work[0] < 0.7 * work[1]

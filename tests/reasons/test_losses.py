@@ -22,12 +22,14 @@ from toy_mdps import random_mdp
 
 from efhorizon import TabularMDP
 from efhorizon.bounds import examples
+from efhorizon.bounds.course import Course
 from efhorizon.planning.earliest import earliest_pairs
 from efhorizon.planning.problem import problem
-from efhorizon.reasons.losses import losses
+from efhorizon.reasons.losses import TooMuchWorkError, losses
 from efhorizon.reasons.places import places
 from efhorizon.reasons.repair import success
 from efhorizon.reasons.simulation import RESAMPLES, RUNS, simulated_losses
+from efhorizon.reasons.why import why_within
 
 Chances = dict[tuple[int, int], Fraction]  # by (time, state)
 Distribution = dict[int, Fraction]
@@ -225,3 +227,15 @@ def test_states_that_look_alike_are_one_place() -> None:
     assert sorted(place.states) == [1, 2]
     assert place.action == 0
     assert place.rise == pytest.approx(1 - success(losses(problem(mdp), 1))[0])
+
+
+def test_an_m_of_more_than_64_bits_takes_too_much_work() -> None:
+    """Upper bounds of large tables can be that large; a goal MDP counts the episodes themselves."""
+    lock = TabularMDP([[1, -1], [2, -1], [-1, -1]], [[0, 0], [0, 0], [1, 0]], horizon=3)
+    given = problem(lock)
+    assert given.is_goal_mdp
+    with pytest.raises(TooMuchWorkError):
+        losses(given, 10**35, max_work=10**6)
+    found = why_within(given, 1, 10**35, is_exact=False, ties="uniform", course=Course())
+    assert found.m is not None
+    assert 1 <= found.m < 2**62

@@ -70,6 +70,10 @@ def ray() -> None:
     command("efhorizon", "build", "lattice-2x20", "--engine", "ray", "--workers", "1")
 
 
+def gymnax() -> None:
+    command("efhorizon", "build", "gymnax-Catch-bsuite", "--batched")
+
+
 def command(*arguments: str) -> None:
     program, *rest = arguments
     path = str(Path(sys.executable).parent / program) if program == "efhorizon" else program
@@ -90,6 +94,7 @@ CHECKS = {
     "pandas": [pandas],
     "openspiel": [openspiel],
     "ray": [ray],
+    "gymnax": [gymnax],
     "all": [lambda: environment("MiniGrid-Empty-5x5-v0"), report],
 }
 

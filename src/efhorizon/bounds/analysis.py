@@ -35,7 +35,6 @@ from efhorizon.gorp.ties import TIES, Ties
 from efhorizon.io.behaviour import version_name
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.occupancy import OccupancyMinima, optimal_return_probability
-from efhorizon.planning.optimal import worst_values
 from efhorizon.planning.policies import ExplorationPolicy
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
 from efhorizon.planning.sweeps import Witness
@@ -265,7 +264,6 @@ def analysis_of(given: Problem, ties: Ties | Literal["all"] = "uniform", course:
 def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> Analysis:
     mdp, rules = given.mdp, TIES if ties == "all" else (ties,)
     _plan(given, course)
-    worst_return = worst_values(given.timeline, gamma=given.gamma).reward()
     listed = registered_bounds()
     by_ties: dict[Ties, EffectiveHorizon] = {}
     bounds: dict[str, BoundResult] = {}
@@ -286,7 +284,7 @@ def _analysis(given: Problem, ties: Ties | Literal["all"], course: Course) -> An
         gamma=given.gamma,
         optimal_return=given.optimal.values.reward(),
         exploration_return=given.exploration.exploration_return,
-        worst_return=worst_return,
+        worst_return=given.worst_return,
         optimal_return_probability=optimal_return_probability(given.timeline, given.optimal, given.policy),
         occupancy=given.occupancy_minima,
         solvability=qvi_solvability(given),

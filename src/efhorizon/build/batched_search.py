@@ -37,7 +37,7 @@ from efhorizon.build.state_rows import MOST_NARROW, RowFile, RowIndex
 from efhorizon.compiled import compiled_with
 from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.decode import Count, Finite, Positive, Record, encoded_record, read_object, record_of
-from efhorizon.suites.batched import BatchedSimulator, Successors
+from efhorizon.suites.batched import BatchedSimulator, Successors, joined_snapshots
 
 _MOST_REWARDS = 256
 _BATCH_BYTES = 1 << 23  # of successors
@@ -179,6 +179,10 @@ class BatchedSearch:
 
     def state(self, number: int) -> bytes:
         return self.simulator.snapshot(self._rows.array[number])
+
+    def joined_states(self, numbers: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Some states as snapshots one after the other, and the length of each."""
+        return joined_snapshots(self.simulator, self._rows.array[numbers])
 
     def screens(self, looks: NDArray[Any]) -> NDArray[np.uint8]:
         """Screens [n, H, W, C] by their numbers."""

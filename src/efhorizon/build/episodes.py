@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from efhorizon.build.difference import (
 from efhorizon.build.player import Episode, Played
 from efhorizon.build.table_screens import TableScreens
 from efhorizon.mdp import TabularMDP
-from efhorizon.planning.optimal import optimal_plan
+from efhorizon.planning.optimal import MOST_CHOICES, optimal_choices, optimal_plan
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,30 @@ def mixed_episodes(mdp: TabularMDP, count: int, rng: np.random.Generator) -> tup
     """The optimal return, and episodes: half random, a quarter through the deepest states, a quarter optimal."""
     num_optimal = max(1, count // 4)
     num_deep = max(1, count // 4)
-    episodes = []
-    plan = optimal_plan(mdp)
-    for i in range(num_optimal):
-        if i:
-            plan = optimal_plan(mdp, rng)
-        episodes.append(_walk(mdp, plan.action))
+    best, episodes = 0.0, []
+    for optimal_return, policy in _optimal_policies(mdp, num_optimal, rng):
+        best = optimal_return
+        episodes.append(_walk(mdp, policy))
     for path in graph.shortest_paths(mdp.transitions, _deepest_states(mdp, num_deep, rng)):
         episodes.append(_walk(mdp, _path_then_random(path, mdp.num_actions, rng)))
     while len(episodes) < count:
         episodes.append(_walk(mdp, _path_then_random([], mdp.num_actions, rng)))
-    return plan.optimal_return, [Episode(tuple(actions)) for actions in episodes]
+    return best, [Episode(tuple(actions)) for actions in episodes]
+
+
+def _optimal_policies(
+    mdp: TabularMDP, count: int, rng: np.random.Generator
+) -> Iterator[tuple[float, Callable[[int, int], int]]]:
+    """The optimal return and policies: the lowest optimal actions first, then ties at random."""
+    if mdp.num_actions > MOST_CHOICES:
+        for i in range(count):
+            plan = optimal_plan(mdp, rng if i else None)
+            yield plan.optimal_return, plan.action
+        return
+    choices = optimal_choices(mdp)
+    for i in range(count):
+        ties = rng.integers(mdp.num_actions, size=mdp.num_states) if i else None
+        yield choices.optimal_return, choices.policy(ties)
 
 
 def episodes_through_pairs(mdp: TabularMDP, scope: Scope, count: int, rng: np.random.Generator) -> list[Episode]:

@@ -8,6 +8,7 @@ layer, so where no transition leads back, one pass over the file is all.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from numpy.typing import NDArray
 from efhorizon.build.batched_search import BatchedSearch
 from efhorizon.build.consolidate import Rule, coarsest_classes, paper_classes
 from efhorizon.compiled import compiled
-from efhorizon.errors import EfhorizonError
+from efhorizon.errors import EfhorizonError, StoreError
 from efhorizon.io.machine import available_memory
 from efhorizon.mdp import TabularMDP
 
 _BLOCK = 1 << 18  # rows at a time
 _MOST_CLASSES = (1 << 31) - 2
 _BYTES_A_STATE = 28
+_BYTES_A_STATE_VERIFIED = 44
 
 
 def large_table(
@@ -57,6 +59,7 @@ def large_table(
     class_of, first = _numbered(transitions, merged)
     del merged
     between, class_codes = _rows(transitions, codes, class_of, first)
+    del class_of
     shown, mapping = _shown(search, first)
     return TabularMDP(
         between,
@@ -75,12 +78,13 @@ def large_table(
 
 def _check_memory(count: int, num_actions: int, max_memory: int | None) -> None:
     """Refuse what does not fit before it is begun; a table may have as many states as the search."""
-    needed = count * (_BYTES_A_STATE + 5 * num_actions)
+    # merging, or verifying the table: its walk, its optimal episodes and what was replayed
+    needed = count * max(_BYTES_A_STATE + 5 * num_actions, _BYTES_A_STATE_VERIFIED + 6 * num_actions)
     limit = min(available_memory(), available_memory() if max_memory is None else max_memory)
     if needed > limit:
         raise EfhorizonError(
-            f"merging {count:,} states needs up to {needed / 2**30:.1f} GB of memory, and {limit / 2**30:.1f} GB may "
-            "be used; the search is kept; run the same command with more"
+            f"merging and verifying {count:,} states needs up to {needed / 2**30:.1f} GB of memory, and "
+            f"{limit / 2**30:.1f} GB may be used; the search is kept; run the same command with more"
         )
     if count > _MOST_CLASSES:
         raise EfhorizonError(
@@ -94,8 +98,13 @@ def _cut(search: BatchedSearch, count: int) -> NDArray[Any]:
     if transitions.dtype == np.int32 and count == search.num_states:
         return transitions
     path = Path(search.folder) / "transitions-cut"
-    cut: NDArray[Any] = np.memmap(path, np.int32, "w+", shape=transitions.shape)
-    path.unlink()  # it lives as long as the mapping
+    try:
+        with path.open("w+b") as file:
+            path.unlink()  # it lives as long as the mapping
+            os.posix_fallocate(file.fileno(), 0, 4 * transitions.size)  # a full disk is found here, not in the mapping
+            cut: NDArray[Any] = np.memmap(file, np.int32, "r+", shape=transitions.shape)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written ({error.strerror}); the search is kept") from None
     for start in range(0, count, _BLOCK):
         block = transitions[start : start + _BLOCK]
         cut[start : start + _BLOCK] = np.where(block < count, block, -1)
@@ -142,6 +151,7 @@ def _rows(
     between = np.empty((len(first), transitions.shape[1]), np.int32)
     chosen = np.empty(between.shape, np.uint8)
     _gather(transitions, codes, class_of, first, between, chosen)
+    between.flags.writeable = chosen.flags.writeable = False  # so that the table takes them as they are
     return between, chosen
 
 
@@ -219,3 +229,7 @@ class RowStates:
 
     def __getitem__(self, index: int, /) -> bytes:
         return self._search.state(int(self._numbers[index]))
+
+    def joined(self, start: int, stop: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Some states one after the other, and their lengths."""
+        return self._search.joined_states(self._numbers[start:stop])

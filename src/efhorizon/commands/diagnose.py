@@ -85,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"folder for the diagnosis and its log, which report reads (default: {_arguments.RESULTS})",
     )
     _arguments.add_workers(parser)
+    _arguments.add_engine(parser)
     _arguments.add_json(parser)
 
 
@@ -128,6 +129,7 @@ def run(options: argparse.Namespace) -> int:
             subject,
             settings,
             workers=options.workers or num_cores(),
+            engine=_arguments.engine_choice(options),
             log_path=log_path(options.results, subject.id, options.seed),
             on_progress=on_progress,
         )

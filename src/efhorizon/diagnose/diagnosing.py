@@ -15,7 +15,8 @@ from efhorizon.diagnose.outlook import Known, outlook
 from efhorizon.diagnose.stage import Chance, Return
 from efhorizon.diagnose.subject import Subject
 from efhorizon.diagnose.survey import Findings, Settings, Survey
-from efhorizon.engines.local import engine
+from efhorizon.engines.actor_engine import chosen_engine
+from efhorizon.engines.choice import EngineChoice
 from efhorizon.suites.simulator import SimulatorError
 
 DEFAULT_STEPS = 1_000_000
@@ -28,22 +29,31 @@ def diagnosed(
     settings: Settings,
     *,
     workers: int = 1,
+    engine: EngineChoice | None = None,
     log_path: Path | None = None,
     on_progress: Callable[[Findings, str], None] = lambda findings, doing: None,
 ) -> Diagnosis:
-    """Play an environment within a budget and say how hard it is."""
+    """Play an environment within a budget and say how hard it is. What is found does not depend on the engine."""
     stage = subject.spec()
     num_actions, chance, how = stage.num_actions, stage.chance, stage.how
     stage.close()
     if num_actions < 1:
         raise SimulatorError(f"{subject.id}: it has no actions")
     log = Log(log_path, {"behaviour": BEHAVIOUR, "id": subject.id, "horizon": settings.horizon, "seed": settings.seed})
-    in_process = workers == 1 or subject.spec.in_process
-    pool = engine(subject.spec, workers, advice=_ADVICE, in_process=in_process)
     try:
-        findings = Survey(settings, num_actions, chance != "none", pool, log, on_progress).run()
+        pool = chosen_engine(
+            engine or EngineChoice(),
+            subject.spec,
+            workers,
+            advice=_ADVICE,
+            in_process=workers == 1,
+            only_here=subject.spec.in_process,
+        )
+        try:
+            findings = Survey(settings, num_actions, chance != "none", pool, log, on_progress).run()
+        finally:
+            pool.close()
     finally:
-        pool.close()
         log.close()
     return _diagnosis(subject, settings, findings, num_actions, chance, how)
 

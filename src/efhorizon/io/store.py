@@ -19,7 +19,7 @@ import json
 import operator
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol, cast
 
 import msgspec
 import numpy as np
@@ -40,6 +40,7 @@ FORMAT_VERSION = 1
 _HEADER = ("horizon", "metadata", "digests")
 _MAX_HEADER_BYTES = 1 << 26  # 44 bytes for each chunk of 1 MB
 _LAZY = ("screens", "pictures", "state_bytes")
+_STATES_A_BLOCK = 1 << 16
 
 
 def write(mdp: TabularMDP, path: Path) -> Path:
@@ -128,7 +129,7 @@ class StateBytes:
     """Byte strings of any length, one after the other in one array."""
 
     def __init__(self, data: Any, offsets: NDArray[np.int64]) -> None:
-        if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        if offsets.ndim != 1 or not len(offsets) or offsets[0] != 0 or (offsets[1:] < offsets[:-1]).any():
             raise InvalidTableError("the offsets of the raw states are not ascending from 0")
         if int(offsets[-1]) != data.shape[0]:
             raise InvalidTableError(f"the raw states end at byte {int(offsets[-1])} of {data.shape[0]}")
@@ -140,7 +141,10 @@ class StateBytes:
         if isinstance(states, cls):
             return states
         offsets = np.zeros(len(states) + 1, np.int64)
-        offsets[1:] = np.cumsum([len(states[i]) for i in range(len(states))])
+        for start in range(0, len(states), _STATES_A_BLOCK):
+            stop = min(start + _STATES_A_BLOCK, len(states))
+            offsets[start + 1 : stop + 1] = _joined(states, start, stop)[1]
+        np.cumsum(offsets, out=offsets)
         return cls(_Joined(states, offsets), offsets)
 
     def __len__(self) -> int:
@@ -162,9 +166,24 @@ class _Joined:
     def __getitem__(self, span: slice, /) -> NDArray[np.uint8]:
         start, stop, _ = span.indices(self.shape[0])
         first, last = np.searchsorted(self._offsets, [start, stop - 1], side="right") - 1
-        data = b"".join(self._states[i] for i in range(int(first), int(last) + 1))
+        data, _ = _joined(self._states, int(first), int(last) + 1)
         begin = start - int(self._offsets[first])
-        return np.frombuffer(data, np.uint8)[begin : begin + stop - start]
+        return data[begin : begin + stop - start]
+
+
+class _JoinsStates(Protocol):
+    """A sequence of byte strings that gives many at once."""
+
+    def joined(self, start: int, stop: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Some of them one after the other, and their lengths."""
+        ...
+
+
+def _joined(states: Any, start: int, stop: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    if hasattr(states, "joined"):
+        return cast(_JoinsStates, states).joined(start, stop)
+    found = [states[i] for i in range(start, stop)]
+    return np.frombuffer(b"".join(found), np.uint8), np.array([len(state) for state in found], np.int64)
 
 
 class _Recorded(Struct, frozen=True, omit_defaults=True):

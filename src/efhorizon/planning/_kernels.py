@@ -176,6 +176,46 @@ def best_actions(
         _best_actions(begin, min(begin + _A_BLOCK, stop), table, ties, following, values, actions)
 
 
+@compiled
+def _best_bits(state: int, table: Table, following: Numbers, best: Any) -> Any:
+    """All actions that attain the best value, action a as bit a."""
+    bits = np.uint64(0)
+    for action in range(table.transitions.shape[1]):
+        if _number(table.transitions[state, action], table.units[table.codes[state, action]], 1, following) == best:
+            bits |= _ONE << np.uint64(action)
+    return bits
+
+
+@compiled
+def best_bits_along(order: Integers, table: Table, values: Numbers, bits: Integers) -> None:
+    """As `best_actions_along`, with all optimal actions of each state."""
+    transitions, codes, units = table
+    for i in range(len(order)):
+        state = order[i]
+        best, _ = _best_action(state, transitions, state, codes, units, 1, values)
+        values[state] = best
+        bits[state] = _best_bits(state, table, values, best)
+
+
+@compiled
+def _block_of_best_bits(
+    start: int, stop: int, table: Table, following: Numbers, values: Numbers, bits: Integers
+) -> None:
+    transitions, codes, units = table
+    for state in range(start, stop):
+        best, _ = _best_action(state, transitions, state, codes, units, 1, following)
+        values[state] = best
+        bits[state] = _best_bits(state, table, following, best)
+
+
+@compiled_parallel
+def best_bits(start: int, stop: int, table: Table, following: Numbers, values: Numbers, bits: Integers) -> None:
+    """As `best_actions`, with all optimal actions of each state."""
+    for block in prange(-(-(stop - start) // _A_BLOCK)):
+        begin = start + block * _A_BLOCK
+        _block_of_best_bits(begin, min(begin + _A_BLOCK, stop), table, following, values, bits)
+
+
 @compiled_parallel
 def maximise(start: int, stop: int, steps: Steps, values: Parts, relative_error: float, actions: Flags) -> int:
     """V_t(s) = max_a r + gamma V_{t+1}(s'), and which actions attain it. Returns how many ties are undecided."""

@@ -10,6 +10,7 @@ a policy to follow. Both count in reward units (integers) where rewards have a u
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -28,6 +29,7 @@ from efhorizon.planning.timeline import Timeline
 from efhorizon.planning.values import Values, relative_error, zero_values
 
 _LEAST_CHECKED = 1 << 28  # bytes; less than that is always there
+MOST_CHOICES = 16  # actions whose bits take no more memory than two plans
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,26 @@ class OptimalPlan:
 
     def action(self, time: int, state: int) -> int:
         return int(self.actions[min(time, len(self.actions) - 1), state])
+
+
+@dataclass(frozen=True)
+class OptimalChoices:
+    """The optimal return, and every optimal action for each time and state, as bits: action a is bit a."""
+
+    optimal_return: float
+    bits: NDArray[np.unsignedinteger[Any]]  # [T, S], or [1, S] as in `OptimalPlan`
+    num_actions: int
+
+    def policy(self, ties: NDArray[np.int64] | None = None) -> Callable[[int, int], int]:
+        """The action of a time and state: the lowest optimal one, or with `ties` [S] the first from there on."""
+
+        def action(time: int, state: int) -> int:
+            bits = int(self.bits[min(time, len(self.bits) - 1), state])
+            first = 0 if ties is None else int(ties[state])
+            turned = ((first + i) % self.num_actions for i in range(self.num_actions))
+            return next((action for action in turned if bits >> action & 1), 0)
+
+        return action
 
 
 def optimal_values(timeline: Timeline, *, gamma: float = 1.0) -> OptimalValues:
@@ -76,6 +98,28 @@ def optimal_plan(mdp: TabularMDP, rng: np.random.Generator | None = None) -> Opt
     ties = np.zeros(0, np.int64) if rng is None else rng.integers(mdp.num_actions, size=mdp.num_states)
     value, actions = _induction(mdp, units, ties, keep_actions=True)
     return OptimalPlan(float(value * unit), actions)
+
+
+def optimal_choices(mdp: TabularMDP) -> OptimalChoices:
+    """Every optimal action, for several optimal policies at the cost of one; at most `MOST_CHOICES` actions."""
+    if mdp.num_actions > MOST_CHOICES:
+        raise ValueError(f"{mdp.num_actions} actions are more than {MOST_CHOICES}")
+    units, unit = _units(mdp)
+    table = kernels.Table(mdp.transitions, mdp.reward_codes, units)
+    kind: np.dtype[Any] = np.dtype(np.uint8 if mdp.num_actions <= 8 else np.uint16)
+    values = np.zeros(mdp.num_states, units.dtype)
+    acyclic = graph.successors_first(mdp.transitions)
+    if acyclic is not None and acyclic[1] <= mdp.horizon:
+        bits: NDArray[Any] = np.zeros((1, mdp.num_states), kind)
+        kernels.best_bits_along(acyclic[0], table, values, bits[0])
+        return OptimalChoices(float(values[0].item() * unit), bits, mdp.num_actions)
+    _check_plan(mdp, kind.itemsize)
+    bits = np.zeros((mdp.horizon, mdp.num_states), kind)
+    following, every = np.zeros_like(values), slice(0, mdp.num_states)
+    for time in range(mdp.horizon - 1, -1, -1):
+        on_layer(kernels.best_bits, every, table, following, values, bits[time])
+        values, following = following, values
+    return OptimalChoices(float(following[0].item() * unit), bits, mdp.num_actions)
 
 
 def optimal_sum(mdp: TabularMDP, units: NDArray[np.int64]) -> int:
@@ -125,11 +169,8 @@ def _induction(
         actions = np.zeros((1, mdp.num_states), np.uint8)
         kernels.best_actions_along(acyclic[0], table, ties, values, actions[0])
         return values[0].item(), actions
-    needed = mdp.horizon * mdp.num_states if keep_actions else 0
-    if needed > _LEAST_CHECKED and needed > available_memory():
-        raise InvalidTableError(
-            f"a plan of {mdp.horizon:,} steps needs {needed:,} bytes of memory, more than is available"
-        )
+    if keep_actions:
+        _check_plan(mdp, 1)
     actions = np.zeros((mdp.horizon if keep_actions else 1, mdp.num_states), np.uint8)
     following, every = np.zeros_like(values), slice(0, mdp.num_states)
     for time in range(mdp.horizon - 1, -1, -1):
@@ -137,3 +178,12 @@ def _induction(
         on_layer(kernels.best_actions, every, table, ties, following, values, row)
         values, following = following, values
     return following[0].item(), actions
+
+
+def _check_plan(mdp: TabularMDP, bytes_an_entry: int) -> None:
+    """Refuse a plan that does not fit, before memory is taken for it."""
+    needed = mdp.horizon * mdp.num_states * bytes_an_entry
+    if needed > _LEAST_CHECKED and needed > available_memory():
+        raise InvalidTableError(
+            f"a plan of {mdp.horizon:,} steps needs {needed:,} bytes of memory, more than is available"
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +14,7 @@ from efhorizon.mdp import TabularMDP
 from efhorizon.planning import _kernels as kernels
 from efhorizon.planning.moments import ReturnMoments, return_moments
 from efhorizon.planning.occupancy import OccupancyMinima, occupancy_minima
-from efhorizon.planning.optimal import OptimalValues, optimal_values
+from efhorizon.planning.optimal import OptimalValues, optimal_values, worst_values
 from efhorizon.planning.policies import ExplorationPolicy, exploration_policy
 from efhorizon.planning.returns import MAX_POINTS, ReturnDistributions, return_distributions
 from efhorizon.planning.rewards import RewardScale, reward_scale
@@ -54,6 +55,21 @@ class Problem:
     @cached_property
     def optimal(self) -> OptimalValues:
         return optimal_values(self.timeline, gamma=self.gamma)
+
+    @property
+    def worst_number(self) -> Any:
+        """The least that any action sequence gets from the start, in reward units: an integer where those are exact."""
+        return self._worst[0]
+
+    @property
+    def worst_return(self) -> float:
+        """The same as a reward."""
+        return self._worst[1]
+
+    @cached_property
+    def _worst(self) -> tuple[Any, float]:
+        values = worst_values(self.timeline, gamma=self.gamma)
+        return values.numbers[0], values.reward()
 
     @cached_property
     def occupancy_minima(self) -> OccupancyMinima:

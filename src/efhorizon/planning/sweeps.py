@@ -15,8 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from efhorizon.planning import _kernels as kernels
 from efhorizon.planning.optimal import OptimalValues
@@ -72,14 +74,29 @@ def sweeps(
     hardness and risk gives way to 1, so that the smallest gap or margin decides: for rewards that may be negative.
     """
     horizon = timeline.mdp.horizon
+    changed = np.ones(horizon + 1, np.bool_)
     for k in range(1, horizon + 1):
         with_gaps = k <= (horizon if gaps_until is None else gaps_until)
-        yield _sweep(k, timeline, optimal, initial, with_gaps=with_gaps, by_gap=by_gap)
+        sweep, changed = _sweep(k, timeline, optimal, initial, changed, with_gaps=with_gaps, by_gap=by_gap)
+        yield sweep
 
 
 def _sweep(
-    k: int, timeline: Timeline, optimal: OptimalValues, values: Values, *, with_gaps: bool, by_gap: bool
-) -> Sweep:
+    k: int,
+    timeline: Timeline,
+    optimal: OptimalValues,
+    values: Values,
+    last_changed: NDArray[np.bool_],
+    *,
+    with_gaps: bool,
+    by_gap: bool,
+) -> tuple[Sweep, NDArray[np.bool_]]:
+    """A sweep, and at which times it changed a value [T + 1]; `last_changed` says so of the sweep before.
+
+    V_t is a function of V_{t+1} as the sweep before left it. Where that was not changed, V_t does not change either,
+    and once it is known that the sweep fails, nothing else is asked of such a time: with few rewards, most of a sweep.
+    """
+    changed = np.zeros(timeline.mdp.horizon + 1, np.bool_)
     sizes = np.append(np.diff(timeline.starts), 0)
     width = int(sizes.max())
     verdict = np.empty(width, np.uint8)
@@ -96,11 +113,18 @@ def _sweep(
     horizon = timeline.mdp.horizon
     for time in range(horizon if with_gaps else horizon - k + 1):
         layer, size = timeline.layer(time), int(sizes[time])
+        if failure is not None and not with_gaps and not last_changed[time + 1]:
+            greedy = np.zeros(int(sizes[time + 1]), np.uint8)  # who is greedy no longer matters
+            continue
         greedy_next = np.zeros(int(sizes[time + 1]), np.uint8)
         greed = kernels.Greed(layer.start, layer.stop, greedy, greedy_next, verdict, hardness, least, risk, mistake)
         error = relative_error(timeline, values, time)
         following = _Row(k, timeline, optimal, values, time)
+        before = None if with_gaps else [part[layer].copy() for part in _numbers(values)]
         on_layer(kernels.greedy_sweep, layer, steps, parts, error, best, greed, by_gap)
+        changed[time] = before is None or not all(
+            np.array_equal(old, new[layer]) for old, new in zip(before, _numbers(values), strict=True)
+        )
         if size and failure is None and verdict[:size].any():
             place = int(np.flatnonzero(verdict[:size])[0])
             failure, undecided = following.witness(place), verdict[place] == kernels.UNCERTAIN
@@ -117,7 +141,7 @@ def _sweep(
             place = int(mistake[:size].argmax())
             worst_mistake, closest_mistake = float(mistake[place]), following.witness(place)
         greedy = greedy_next
-    return Sweep(
+    sweep = Sweep(
         k=k,
         solvable=failure is None,
         failure=failure,
@@ -131,6 +155,12 @@ def _sweep(
         closest_mistake=closest_mistake,
         mistake=worst_mistake,
     )
+    return sweep, changed
+
+
+def _numbers(values: Values) -> tuple[NDArray[Any], ...]:
+    """All that a value is made of, as far as it is there."""
+    return tuple(part for part in (values.numbers, values.residues, values.magnitudes) if len(part))
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ from efhorizon.planning.timeline import Timeline
 OVER, WRONG, LEFT_OUT = -1, -2, -3  # in `following`
 MAX_LEFT_OUT = 1e-3  # chance of pairs that are not looked at, where there are many
 FEW_PAIRS = 100_000  # up to so many, none is left out
+MOST_EPISODES = 1 << 62  # an m of 64 bits
 
 
 class TooMuchWorkError(Exception):
@@ -91,6 +92,8 @@ def losses(
     """
     exact: GoalChoices | ForwardChoices
     if problem.is_goal_mdp and problem.gamma == 1.0 and problem.mdp.num_actions <= MAX_SEQUENCES_A_CHOICE:
+        if m > MOST_EPISODES:
+            raise TooMuchWorkError
         exact = GoalChoices(problem, 1, check=check)
     else:
         exact = ForwardChoices(problem, 1, check=check)

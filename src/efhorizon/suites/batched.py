@@ -7,7 +7,7 @@ Numba, JAX and C++ environments fit: all they need is to fill arrays.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,26 @@ class Successors(NamedTuple):
     def empty(cls, batch: int, num_actions: int, state_bytes: int) -> Successors:
         shape = (batch, num_actions)
         return cls(np.empty((*shape, state_bytes), np.uint8), np.empty(shape), np.empty(shape, bool))
+
+
+class Snapshots(Protocol):
+    """A batched simulator that makes many snapshots at once; without it, `snapshot` is called for each state."""
+
+    def snapshots(self, states: Rows) -> tuple[Rows, NDArray[np.int64]]:
+        """The snapshot of each state [B, L], as far as its length [B] says."""
+        ...
+
+
+def joined_snapshots(simulator: BatchedSimulator, states: Rows) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The snapshots of some states, one after the other, and the length of each [B]."""
+    many: Snapshots | None = cast(Snapshots, simulator) if hasattr(simulator, "snapshots") else None
+    if many is None:
+        snapshots = [simulator.snapshot(state) for state in states]
+        return np.frombuffer(b"".join(snapshots), np.uint8), np.array([len(each) for each in snapshots], np.int64)
+    rows, lengths = many.snapshots(states)
+    if (lengths == rows.shape[1]).all():
+        return rows.reshape(-1), lengths
+    return rows[np.arange(rows.shape[1]) < lengths[:, None]], lengths
 
 
 @runtime_checkable

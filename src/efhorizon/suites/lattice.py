@@ -1,13 +1,17 @@
 """Lattices: a synthetic game of which everything is known in closed form, to try large searches on.
 
     lattice-{D}x{N}     D counters, each from 0 to N - 1; action a adds one to counter a, unless it is at its end
+    cliff-{D}x{N}       the same, but to add one to a counter that is at its end ends the episode, with nothing
+
+In a lattice an action may do nothing, so a state is met at many times; in a cliff each state has its own time, as where
+a state holds a clock. Both have the same states with the same numbers.
 
 The episode ends, with a reward of 1, when the last counter reaches its end and all others are there. There are N^D - 1
 states, and one more at the end, which is none. A state is met after as many steps as its counters say together, first
 from the state before its last counter that is not 0. So a search numbers the states of a layer in decreasing order, as
 words, and the number of a state can be computed (`numbers`). No two states behave alike, so nothing merges.
 
-Lattices are not in the catalogue: nobody learns to play them. `efhorizon build lattice-4x100` knows them.
+They are not in the catalogue: nobody learns to play them. `efhorizon build cliff-4x100` knows them.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ from efhorizon.suites.suite import Costs, NetworkKind, Suite, Survey
 
 BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behaviour.py
 
-_NAME = re.compile(r"lattice-(\d{1,2})x(\d{1,3})")
+_NAME = re.compile(r"(?:lattice|cliff)-(\d{1,2})x(\d{1,3})")
 _MOST_COUNTERS, _LARGEST_END = 16, 256
 
 
@@ -36,6 +40,7 @@ class Lattice:
 
     def __init__(self, game: str) -> None:
         self.num_actions, self._size = shape_of(game)
+        self._is_cliff = is_cliff(game)
         self._counters = bytes(self.num_actions)
 
     def reset(self) -> None:
@@ -43,6 +48,8 @@ class Lattice:
 
     def step(self, action: int) -> Transition:
         counters = bytearray(self._counters)
+        if self._is_cliff and counters[action] == self._size - 1:
+            return Transition(0.0, True)
         counters[action] = min(counters[action] + 1, self._size - 1)
         self._counters = bytes(counters)
         is_over = all(counter == self._size - 1 for counter in counters)
@@ -74,6 +81,10 @@ def shape_of(game: str) -> tuple[int, int]:
     if not (1 <= counters <= _MOST_COUNTERS and 2 <= size <= _LARGEST_END):
         raise SimulatorError(f"no lattice is called {game!r}: lattice-4x10 has 4 counters with 10 values each")
     return counters, size
+
+
+def is_cliff(game: str) -> bool:
+    return game.startswith("cliff")
 
 
 def num_states(game: str) -> int:
@@ -133,7 +144,7 @@ class Lattices(Suite):
     def batched(self, arguments: Mapping[str, Any]) -> BatchedSimulator:
         from efhorizon.suites.lattice_batched import BatchedLattice  # it loads numba
 
-        return BatchedLattice(*shape_of(**arguments))
+        return BatchedLattice(*shape_of(**arguments), is_cliff=is_cliff(**arguments))
 
     def restore_report(self, make: Callable[[], Simulator], horizon: int, rng: np.random.Generator) -> RestoreReport:
         return RestoreReport(True)  # the counters are all there is

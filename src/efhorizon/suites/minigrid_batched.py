@@ -123,6 +123,11 @@ class BatchedMiniGrid:
         used = int(np.count_nonzero(cells != (UNUSED << 8 | UNUSED)))
         return state[: self._records + RECORD * used].tobytes()
 
+    def snapshots(self, states: Rows) -> tuple[Rows, NDArray[np.int64]]:
+        cells = states[:, self._records :: RECORD].astype(np.int64) << 8 | states[:, self._records + 1 :: RECORD]
+        used = np.count_nonzero(cells != (UNUSED << 8 | UNUSED), axis=1)
+        return states, (self._records + RECORD * used).astype(np.int64)
+
 
 @compiled_with(nogil=True)
 def _find(row: Any, records: int, cell: Any) -> int:

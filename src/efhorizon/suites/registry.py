@@ -13,13 +13,14 @@ from importlib.metadata import EntryPoint, entry_points
 from efhorizon.suites.atari import ATARI
 from efhorizon.suites.entry import Entry
 from efhorizon.suites.gymnasium import GYMNASIUM
+from efhorizon.suites.gymnax import GYMNAX
 from efhorizon.suites.lattice import LATTICES
 from efhorizon.suites.minigrid import MINIGRID
 from efhorizon.suites.procgen import PROCGEN
 from efhorizon.suites.suite import Suite, UnknownSuite
 
 GROUP = "efhorizon.suites"
-BUILT_IN: tuple[Suite, ...] = (ATARI, PROCGEN, MINIGRID, GYMNASIUM, LATTICES)
+BUILT_IN: tuple[Suite, ...] = (ATARI, PROCGEN, MINIGRID, GYMNASIUM, LATTICES, GYMNAX)
 
 _added: dict[EntryPoint, Suite | None] = {}  # None: cannot be used
 

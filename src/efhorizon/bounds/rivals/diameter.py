@@ -15,6 +15,7 @@ BEHAVIOUR = 1  # raise it when the same inputs give another result: see io/behav
 
 MOST_EDGES = 1 << 32  # that are looked at: about ten seconds
 _FAR = np.iinfo(np.int32).max
+_SHORT = np.iinfo(np.int16).max
 
 
 @hardness_measure("diameter", title="diameter", harder="larger")
@@ -40,23 +41,49 @@ def diameter(problem: Problem) -> Measured:
 def exact_diameter(transitions: NDArray[np.int32], met: NDArray[np.int32], horizon: int, most_edges: int) -> int | None:
     """The diameter over the states in `met`; None where it would take too long."""
     _, depths = breadth_first_order(transitions)
-    states = np.unique(met)
+    is_met = np.zeros(len(transitions), np.bool_)
+    is_met[met] = True
+    states = np.flatnonzero(is_met).astype(np.int32)
+    del is_met
     order, starts = _predecessors(transitions)
     ends = np.full(len(transitions), _FAR, np.int32)
     _steps_to_end(transitions, order, starts, ends)
+    del order, starts
     ends = np.minimum(ends, horizon)
-    sources = states[np.argsort(-ends[states], kind="stable")].astype(np.int32)
-    found = _diameter(transitions, states.astype(np.int32), sources, ends, depths, most_edges)
+    keys = -ends[states]
+    if horizon <= _SHORT:
+        keys = keys.astype(np.int16)  # numpy sorts these in one pass
+    sources = states[np.argsort(keys, kind="stable")]
+    found = _diameter(transitions, states, sources, ends, depths, most_edges)
     return None if found < 0 else int(found)
 
 
 def _predecessors(transitions: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     """States by what they lead to: those that lead to s are order[starts[s] : starts[s + 1]], once for each action."""
-    num_states, num_actions = transitions.shape
-    flat = transitions.reshape(-1)
-    by_target = np.argsort(flat, kind="stable")
-    starts = np.searchsorted(flat[by_target], np.arange(num_states + 1))
-    return (by_target // num_actions).astype(np.int32), starts.astype(np.int64)
+    starts = np.zeros(len(transitions) + 1, np.int64)
+    _count_predecessors(transitions, starts)
+    np.cumsum(starts, out=starts)
+    order = np.empty(int(starts[-1]), np.int32)
+    _place_predecessors(transitions, starts[:-1].copy(), order)
+    return order, starts
+
+
+@compiled
+def _count_predecessors(transitions: Integers, starts: Integers) -> None:
+    for state in range(len(transitions)):
+        for action in range(transitions.shape[1]):
+            if transitions[state, action] >= 0:
+                starts[transitions[state, action] + 1] += 1
+
+
+@compiled
+def _place_predecessors(transitions: Integers, place: Integers, order: Integers) -> None:
+    for state in range(len(transitions)):
+        for action in range(transitions.shape[1]):
+            successor = transitions[state, action]
+            if successor >= 0:
+                order[place[successor]] = state
+                place[successor] += 1
 
 
 @compiled

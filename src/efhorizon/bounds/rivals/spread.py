@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from efhorizon.planning.optimal import worst_values
 from efhorizon.planning.problem import Problem
 
 NOTHING_TO_LEARN = "every action sequence earns the same"
@@ -11,4 +10,4 @@ NOTHING_TO_LEARN = "every action sequence earns the same"
 def return_range(problem: Problem) -> float:
     """V*_1(s_1) minus what the worst action sequence gets, in reward units; 0 where there is nothing to learn."""
     best = problem.optimal.values.numbers[0]
-    return float(best - worst_values(problem.timeline, gamma=problem.gamma).numbers[0])
+    return float(best - problem.worst_number)

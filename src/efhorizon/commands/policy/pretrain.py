@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from efhorizon.commands import _arguments, _exit, _types
-from efhorizon.policies.pretraining_settings import PAPER_STEPS, settings_for
+from efhorizon.commands._exit import UsageError
+from efhorizon.policies.pretraining_settings import PAPER_STEPS, PretrainingSettings, settings_for
 from efhorizon.suites import procgen
+
+if TYPE_CHECKING:
+    from efhorizon.policies.pretrain import Pretrained
 
 HELP = "train PPO on other Procgen levels, for a network to start from"
 DESCRIPTION = """\
@@ -16,15 +21,24 @@ settings of the paper (500 easy levels, 25 million timesteps, entropy 0.1).
 Writes the network as a .npz that `efhorizon train --initial` takes for every
 table of the game. A run that was stopped goes on from its checkpoint when the
 same command is run again; with more --steps a finished one is made longer.
+With --engine ray several games are trained at once, each on one core of a
+cluster; --out is then on a file system that all nodes share.
 """
-EXAMPLE = "efhorizon policy pretrain maze --steps 500k --out networks"
+EXAMPLE = """\
+efhorizon policy pretrain maze --steps 500k --out networks
+  efhorizon policy pretrain maze heist --engine ray --out /shared/networks"""
 
 _DEFAULTS = settings_for("maze")
 _MAX_ENVS, _MAX_THREADS, _MAX_FRAMESKIP = 4096, 1024, 1000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    game = parser.add_argument("game", metavar="GAME", help=f"a Procgen game: {', '.join(procgen.GAMES)}")
+    game = parser.add_argument(
+        "game",
+        nargs="+",
+        metavar="GAME",
+        help=f"a Procgen game, or several, one run each: {', '.join(procgen.GAMES)}",
+    )
     _arguments.completed(game, lambda **_: list(procgen.GAMES))
     parser.add_argument(
         "--out", type=Path, required=True, metavar="F.npz", help="file for the network, or a folder for GAME.npz"
@@ -87,28 +101,81 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threads", type=_types.count(most=_MAX_THREADS), metavar="N", help="threads (default: one per core)"
     )
     parser.add_argument("--tensorboard", type=Path, metavar="DIR", help="also write learning curves for TensorBoard")
+    parser.add_argument(
+        "--workers", type=_types.count(most=_MAX_THREADS), metavar="N", help="with --engine ray: games at once, at most"
+    )
+    _arguments.add_engine(parser)
     _arguments.add_json(parser)
 
 
 def kept(options: argparse.Namespace) -> str:
     from efhorizon.policies.pretrain import checkpoint_path
 
-    return _exit.kept_in(checkpoint_path(_out(options)), "the run is kept")
+    first = checkpoint_path(_out(options, options.game[0]))
+    return _exit.kept_in(first if len(options.game) == 1 else first.parent, "the run is kept")
 
 
 def run(options: argparse.Namespace) -> int:
-    from contextlib import ExitStack
-
-    from efhorizon.agents.deep.device import torch_device
     from efhorizon.commands import _terminal
     from efhorizon.commands.policy import _pretraining
+
+    if len(options.game) > 1 and options.out.suffix == ".npz":
+        raise UsageError("--out is a folder where there are several games")
+    engine = _arguments.engine_choice(options)
+    if engine.is_ray and options.tensorboard:
+        raise UsageError("--tensorboard does not go with --engine ray")
+    made: list[Pretrained] = []
+
+    def on_result(one: Pretrained) -> None:
+        made.append(one)
+        if not options.json:
+            _terminal.show(_pretraining.lines(one))
+
+    if engine.is_ray:
+        from efhorizon.policies.pretraining_pool import PretrainingTask, pretrain_on_ray
+
+        tasks = [
+            PretrainingTask(
+                _settings(options, game), _out(options, game), options.steps, options.device, options.threads or 1
+            )
+            for game in options.game
+        ]
+        pretrain_on_ray(tasks, engine, on_result)
+    else:
+        for game in options.game:
+            on_result(_pretrained_here(options, game))
+    if options.json:
+        found = [
+            _pretraining.content(one) for one in sorted(made, key=lambda one: options.game.index(one.settings.game))
+        ]
+        _terminal.print_json(found[0] if len(found) == 1 else {"runs": found})
+    return _exit.DONE
+
+
+def _pretrained_here(options: argparse.Namespace, game: str) -> Pretrained:
+    from contextlib import ExitStack
+
+    from efhorizon.commands.policy import _pretraining
     from efhorizon.io.memory import keep_freed_memory
-    from efhorizon.policies.precision import chosen_precision
     from efhorizon.policies.pretrain import pretrain
 
+    settings, out = _settings(options, game), _out(options, game)
+    keep_freed_memory()
+    with ExitStack() as stack:
+        board = stack.enter_context(_pretraining.Board(options.tensorboard, out)) if options.tensorboard else None
+        screen = stack.enter_context(_pretraining.Screen(settings, options.steps, board))
+        return pretrain(
+            settings, out, steps=options.steps, device=options.device, threads=options.threads, on_progress=screen.step
+        )
+
+
+def _settings(options: argparse.Namespace, game: str) -> PretrainingSettings:
+    from efhorizon.agents.deep.device import torch_device
+    from efhorizon.policies.precision import chosen_precision
+
     changes = {} if options.frameskip is None else {"frameskip": options.frameskip}
-    settings = settings_for(
-        options.game,
+    return settings_for(
+        game,
         difficulty=options.difficulty,
         first_level=options.first_level,
         num_levels=options.levels,
@@ -118,22 +185,9 @@ def run(options: argparse.Namespace) -> int:
         precision=chosen_precision(options.precision, torch_device(options.device)),
         **changes,
     )
-    out = _out(options)
-    keep_freed_memory()
-    with ExitStack() as stack:
-        board = stack.enter_context(_pretraining.Board(options.tensorboard, out)) if options.tensorboard else None
-        screen = stack.enter_context(_pretraining.Screen(settings, options.steps, board))
-        made = pretrain(
-            settings, out, steps=options.steps, device=options.device, threads=options.threads, on_progress=screen.step
-        )
-    if options.json:
-        _terminal.print_json(_pretraining.content(made))
-    else:
-        _terminal.show(_pretraining.lines(made))
-    return _exit.DONE
 
 
-def _out(options: argparse.Namespace) -> Path:
-    """The file for the network."""
+def _out(options: argparse.Namespace, game: str) -> Path:
+    """The file for the network of a game."""
     out: Path = options.out
-    return out if out.suffix == ".npz" else out / f"{options.game}.npz"
+    return out if out.suffix == ".npz" else out / f"{game}.npz"
