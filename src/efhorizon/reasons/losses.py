@@ -29,7 +29,7 @@ from efhorizon.planning.timeline import Timeline
 OVER, WRONG, LEFT_OUT = -1, -2, -3  # in `following`
 MAX_LEFT_OUT = 1e-3  # chance of pairs that are not looked at, where there are many
 FEW_PAIRS = 100_000  # up to so many, none is left out
-MOST_EPISODES = 1 << 62  # an m of 64 bits
+MOST_EPISODES = 1 << 60  # that compiled code can count; bounds on m can be larger
 
 
 class TooMuchWorkError(Exception):

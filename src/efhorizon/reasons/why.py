@@ -28,7 +28,7 @@ from efhorizon.reasons import kinds
 from efhorizon.reasons.decision import Decision, approximate_evidence, is_misleading
 from efhorizon.reasons.histogram import histograms
 from efhorizon.reasons.kinds import Evidence
-from efhorizon.reasons.losses import Losses, TooMuchWorkError, losses
+from efhorizon.reasons.losses import MOST_EPISODES, Losses, TooMuchWorkError, losses
 from efhorizon.reasons.needed import deciding_steps, shortest_horizon, steps_that_can_go_wrong
 from efhorizon.reasons.places import Place, places
 from efhorizon.reasons.repair import success, success_after
@@ -39,7 +39,6 @@ from efhorizon.suites.action_names import action_names
 WHY_SECONDS = 15.0  # of its own, beside the time for exact figures
 MAX_WORK = 50_000_000  # lattice points of one m: five seconds
 UNKNOWN_M = 1000  # where the effective horizon is not known
-_MOST_EPISODES = 1 << 60  # that compiled code can count; bounds on m can be larger
 _FEWER = 8  # times fewer episodes are tried next, where m takes too much work or GORP hardly ever fails
 _MOST_SUCCESS = 0.9  # of GORP with an m that is only an upper bound
 _NEVER = 1e-9  # a chance to fail that is none
@@ -125,7 +124,7 @@ class _Search:
         asked = UNKNOWN_M if k is None or m is None else self.problem.mdp.num_actions ** (k - 1) * m
         note = "the effective horizon is not known" if m is None else None
         best: _Found | None = None
-        episodes = min(asked, _MOST_EPISODES)
+        episodes = min(asked, MOST_EPISODES)
         while episodes >= 1:
             try:
                 best = self._exact(episodes)
