@@ -189,6 +189,15 @@ def test_no_runs_yet(tmp_path: Path) -> None:
     assert "No algorithm has been run on this MDP" in found[page_link("game0_10_fs30")].text
 
 
+def test_runs_that_were_too_short_for_a_curve(tmp_path: Path) -> None:
+    study = write_study(tmp_path / "study", Shape(num_mdps=1, algorithms=("ppo",), num_seeds=1))
+    for path in (study / "rows").glob("*.json"):
+        row = json.loads(path.read_text())
+        path.write_text(json.dumps({**row, "sample_complexity": None, "solved_by": None, "learning_curve": []}))
+    found = pages(write_report(study, tmp_path / "report", **FEW))
+    assert "No run was long enough to be evaluated" in found[page_link("game0_10_fs30")].text
+
+
 def test_one_algorithm_only(tmp_path: Path) -> None:
     study = write_study(tmp_path / "study", Shape(num_mdps=3, algorithms=("dqn",), num_seeds=1))
     report = write_report(study, tmp_path / "report", **FEW)
