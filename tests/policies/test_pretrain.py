@@ -82,6 +82,7 @@ def copied(made: Path, tmp_path: Path) -> Path:
     return tmp_path / made.name
 
 
+@pytest.mark.slow
 def test_the_same_run_again_gives_the_same_bytes(made: Path, tmp_path: Path) -> None:
     """Whatever the number of threads; another seed gives others."""
     again = pretrain(small(), tmp_path / "again.npz", steps=4 * UPDATE - 100, threads=2)
@@ -93,6 +94,7 @@ def test_the_same_run_again_gives_the_same_bytes(made: Path, tmp_path: Path) -> 
     assert other.path.read_bytes() != again.path.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_run_made_longer_is_the_long_run(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "leaper.npz"
     pretrain(small(), out, steps=1, threads=1)

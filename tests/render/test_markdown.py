@@ -176,7 +176,7 @@ def pages(small: tuple[StudyData, Tables, Tables]) -> dict[str, str]:
     """The page of tables up to those by the paper's rule, and the lists."""
     publication = pytest.importorskip("efhorizon.render.markdown", exc_type=ImportError)
     files = dict(publication.publication(*small))
-    headline, papers = files["tables.md"].split("\n# The same by the paper's rule")
+    headline, papers = files["tables.md"].split("\n## The same by the paper's rule")
     return files | {"tables.md": headline, "papers": papers}
 
 

@@ -100,6 +100,7 @@ def test_tables_are_built_verified_analyzed_and_trained_on(folder: Path) -> None
     assert len(list((folder / "results" / "rows").iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_a_study_and_its_report(folder: Path) -> None:
     run("study", FLAT, "--steps", 2000, "--seeds", 1, "--out", "study", cwd=folder)
     run("study", "toy", "--algos", "gorp", "--out", "study", cwd=folder)

@@ -100,7 +100,7 @@ def current_analysis(
         if pictures is None:
             return None
         results.write_pictures(pictures)
-    completed, pictures = _completed(mdp, analysis, max_k, policy)
+    completed, pictures = _completed(mdp, analysis, policy)
     if completed is not analysis:
         results.write_analysis(completed, pictures)
     return completed
@@ -123,10 +123,13 @@ def is_current(results: Results, mdp: TabularMDP, *, max_k: int = DEFAULT_MAX_K,
 
 
 def _completed(
-    mdp: TabularMDP, analysis: CompleteAnalysis, max_k: int, policy: PolicyFile | None
+    mdp: TabularMDP, analysis: CompleteAnalysis, policy: PolicyFile | None
 ) -> tuple[CompleteAnalysis, Pictures]:
     """The analysis with what older versions did not compute, and pictures of that."""
     pictures: Pictures = {}
+    assert analysis.provenance is not None
+    settings = analysis.provenance.settings
+    max_k = (settings and settings.max_k) or DEFAULT_MAX_K
     lacks_ties, lacks_why = analysis.figures.exact_by_ties is UNSET, analysis.figures.why is UNSET
     missing = [bound for bound in registered_bounds() if bound.name not in analysis.figures.sample_complexity]
     if policy is None:
@@ -389,11 +392,18 @@ def _is_made_from(analysis: AnyAnalysis, inputs: AnalysisProvenance) -> bool:
         and made_from.table_fingerprint == inputs.table_fingerprint
         and made_from.table_inputs == inputs.table_inputs
         and is_version(made_from.code, "analysis", BEHAVIOUR)
-        and made_from.settings == inputs.settings
+        and _is_enough(made_from.settings, inputs.settings)
         and made_from.bounds == {name: inputs.bounds.get(name) for name in made_from.bounds}
         and all(inputs.bounds[name] == BUILT_IN for name in inputs.bounds.keys() - made_from.bounds.keys())
         and None not in inputs.bounds.values()
     )
+
+
+def _is_enough(made_with: AnalysisSettings | None, asked: AnalysisSettings | None) -> bool:
+    """Whether the settings are those asked for; more steps of planning may have been tried."""
+    if made_with is None or asked is None or made_with.max_k is None or asked.max_k is None:
+        return made_with == asked
+    return made_with.max_k >= asked.max_k and replace(made_with, max_k=asked.max_k) == asked
 
 
 def _has_pictures(results: Results, analysis: AnyAnalysis) -> bool:
