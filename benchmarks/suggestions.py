@@ -118,7 +118,13 @@ def main() -> None:
                 compared(rows, prediction, options)
         print(report(read(rows)))
     else:
-        options.page.write_text(page(read(rows)))
+        options.page.write_text(page(read(rows), planned_in(options.out)))
+
+
+def planned_in(folder: Path) -> list[Prediction]:
+    """All that was written down before training."""
+    lines = map(json.loads, (folder / PLAN).read_text().splitlines())
+    return [Prediction(**each) for line in lines for each in line["predictions"]]
 
 
 def plan(out: Path, names: Sequence[str]) -> list[Prediction]:
@@ -219,7 +225,7 @@ def read(rows: Path) -> list[Comparison]:
     return [Comparison(**{**row, "prediction": Prediction(**row["prediction"])}) for row in found]
 
 
-def page(rows: Sequence[Comparison]) -> str:
+def page(rows: Sequence[Comparison], planned: Sequence[Prediction]) -> str:
     """docs/study/suggestions.md."""
     lines = [
         "# Do the suggestions of `what-if` hold?",
@@ -231,6 +237,7 @@ def page(rows: Sequence[Comparison]) -> str:
         "",
         report(rows),
         "",
+        *(f"{line}\n" for line in unfinished(rows, planned)),
         "The forecast was fitted to the study's runs, which have these gridworlds as they are and with the suite's",
         "shapings. So it has seen the tables before the change, and of the changed ones those with such a shaping.",
         "",
@@ -264,6 +271,18 @@ def page(rows: Sequence[Comparison]) -> str:
             f"of {row.runs} runs |"
         )
     return "\n".join(lines) + "\n"
+
+
+def unfinished(rows: Sequence[Comparison], planned: Sequence[Prediction]) -> Iterator[str]:
+    """Which of the planned changes were not trained with."""
+    for algorithm in sorted({each.algorithm for each in planned}):
+        count = sum(each.algorithm == algorithm for each in planned)
+        done = sum(row.prediction.algorithm == algorithm for row in rows)
+        if done < count:
+            yield (
+                f"{algorithm.upper()} was trained with {done} of {count} planned changes, those that were forecast to "
+                "be the quickest.\nSo easy tables, and changes that help, have more weight than was planned."
+            )
 
 
 def by_kind(rows: Sequence[Comparison]) -> str:
