@@ -91,11 +91,11 @@ def attributes(layer: Any) -> dict[str, Any]:
 class Generators:
     """Finds the random generators that an environment and its wrappers hold, also inside their objects.
 
-    It looks at no more than the first thousand values of an attribute, and not again at one that had so many in vain.
+    It looks at no more than the first thousand values of an attribute. Large ones without any are not searched again.
     """
 
     def __init__(self) -> None:
-        self._in_vain: set[tuple[int, str]] = set()
+        self._without: set[tuple[int, str]] = set()
 
     def reseed(self, env: Any, seed: int) -> None:
         """Give every one of them another state."""
@@ -112,13 +112,13 @@ class Generators:
         for depth, layer in enumerate(layers(env)):
             held = {name: getattr(layer, "__dict__", {}).get(name) for name in ("action_space", "observation_space")}
             for name, value in (attributes(layer) | held).items():
-                if (depth, name) in self._in_vain:
+                if (depth, name) in self._without:
                     continue
                 writer = _Writer("", labels, kept, _Noise(False, False), most_values=_MOST_SEARCHED)
                 with contextlib.suppress(Exception):  # what cannot be read may hold more, which nobody can reach
                     writer.write(value)
                 if not writer.generators and writer.num_values > _LARGE:
-                    self._in_vain.add((depth, name))
+                    self._without.add((depth, name))
                 yield from writer.generators
 
 
