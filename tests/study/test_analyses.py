@@ -17,7 +17,8 @@ from efhorizon.bounds.registry import sample_complexity_bound, unregister
 from efhorizon.io.decode import plain
 from efhorizon.io.png import encoded_png
 from efhorizon.planning.problem import problem
-from efhorizon.study.analyses import MAX_BINS, _histogram, analysis_record, current_analysis, write_analysis
+from efhorizon.reasons.histogram import MAX_BINS, histogram
+from efhorizon.study.analyses import analysis_record, current_analysis, write_analysis
 from efhorizon.study.analysis_record import DecidingState, ReturnHistogram, decoded_analysis
 from efhorizon.study.results import Results
 from efhorizon.study.scenes import optimal_episode, shrunk, sprite_sheet
@@ -194,10 +195,10 @@ def test_the_mean_of_a_histogram_is_q_of_the_same_k(monkeypatch: pytest.MonkeyPa
 def test_many_returns_are_merged_without_moving_the_mean(rng: np.random.Generator) -> None:
     returns = np.arange(500.0)
     mass = rng.dirichlet(np.ones(500))
-    merged = _histogram(returns, mass, 0.0, 499.0)
-    assert len(merged.returns) <= MAX_BINS
-    assert sum(merged.probabilities) == pytest.approx(1.0)
-    mean = np.dot(merged.returns, merged.probabilities)
+    returned, probabilities = histogram((returns, mass), 0.0, 499.0)
+    assert len(returned) <= MAX_BINS
+    assert sum(probabilities) == pytest.approx(1.0)
+    mean = np.dot(returned, probabilities)
     assert mean == pytest.approx(np.dot(returns, mass))
 
 

@@ -16,12 +16,10 @@ import platform
 import time
 from dataclasses import asdict
 from importlib import metadata
-from typing import Any
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
-from numpy.typing import NDArray
 
 from efhorizon._version import __version__
 from efhorizon.agents.deep.observations import observation_note
@@ -31,15 +29,12 @@ from efhorizon.bounds.measures import Measure
 from efhorizon.bounds.registry import BUILT_IN, registered_bounds, registered_measures
 from efhorizon.errors import InvalidTableError, StoreError
 from efhorizon.forecast.features import sees_images
-from efhorizon.gorp.decisions import TooManySequencesError, choices_at
 from efhorizon.gorp.ties import Ties
 from efhorizon.io.behaviour import is_version, version_name
 from efhorizon.io.decode import record_of
 from efhorizon.io.names import is_safe_name
 from efhorizon.mdp import TabularMDP
 from efhorizon.planning.problem import DEFAULT_MAX_K, Problem, problem
-from efhorizon.planning.return_units import NoLatticeError
-from efhorizon.planning.sweeps import Witness
 from efhorizon.reasons.why import explained, why_within
 from efhorizon.study.analysis_record import (
     SEPARATOR,
@@ -49,11 +44,8 @@ from efhorizon.study.analysis_record import (
     AnalysisSettings,
     AnyAnalysis,
     CompleteFigures,
-    DecidingAction,
-    DecidingState,
     MeasureFigures,
     Replay,
-    ReturnHistogram,
     StageSeconds,
     TableFigures,
     TieFigures,
@@ -61,15 +53,13 @@ from efhorizon.study.analysis_record import (
     is_complete,
 )
 from efhorizon.study.answer_record import ReasonFigures, ReasonScene, WhyBasis
+from efhorizon.study.deciding import deciding_state, state_of
 from efhorizon.study.drawings import Pictures, drawn, episode_sheet, picture_note, reason_scenes, told
 from efhorizon.study.results import Results
 from efhorizon.study.variants import Explorer, PolicyFile, explorer
-from efhorizon.suites.action_names import action_names
 
 OTHER_RULES: tuple[Ties, ...] = ("lowest", "adversarial")
 TIES_POINTS = 10_000_000  # lattice points of one m that other rules may take: a minute for each of them, at most
-MAX_BINS = 60  # of a histogram
-_MAX_LATTICE_POINTS = 1 << 22  # lattice points: beyond these a histogram is left out
 
 UCB = "ucb"  # the bound that only counts states
 
@@ -242,7 +232,7 @@ def analysis_record(
     pictures: Pictures = {}
     start_picture = drawn(mdp, 0, f"{_name(mdp)}-start", pictures)
     episode = episode_sheet(unguided, f"{_name(mdp)}-episode", pictures)
-    deciding = _deciding(given, analysis, mdp, f"{name}-deciding", pictures)
+    deciding = deciding_state(given, analysis, mdp, f"{name}-deciding", pictures)
     replayed = mdp.metadata.get("verification")
     verification = None if replayed is None else record_of(replayed, Replay, f"{_name(mdp)}: verification")
     figures = _with_ties(given, _figures(analysis)) if is_new else _figures(analysis)
@@ -307,7 +297,7 @@ def _of_variant(unguided: Problem, told_apart: TabularMDP, figures: CompleteFigu
     named as in the MDP, and the bound that only counts states counts those of the MDP."""
 
     def named(witness: WitnessFigures | None) -> WitnessFigures | None:
-        return None if witness is None else replace(witness, state=_state_of(told_apart, witness.state))
+        return None if witness is None else replace(witness, state=state_of(told_apart, witness.state))
 
     counting = {bound.name: bound(unguided).sample_complexity for bound in registered_bounds() if bound.name == UCB}
     failing = figures.most_failures
@@ -318,7 +308,7 @@ def _of_variant(unguided: Problem, told_apart: TabularMDP, figures: CompleteFigu
         sample_complexity=figures.sample_complexity | counting,
         deciding_state=named(figures.deciding_state),
         theorem_states={k: named(witness) for k, witness in figures.theorem_states.items()},
-        most_failures=None if failing is None else replace(failing, state=_state_of(told_apart, failing.state)),
+        most_failures=None if failing is None else replace(failing, state=state_of(told_apart, failing.state)),
         why=_reasons_of_variant(told_apart, figures),
     )
 
@@ -329,8 +319,8 @@ def _reasons_of_variant(told_apart: TabularMDP, figures: CompleteFigures) -> lis
     return [
         replace(
             reason,
-            state=_state_of(told_apart, reason.state),
-            states=list(dict.fromkeys(_state_of(told_apart, state) for state in reason.states)),
+            state=state_of(told_apart, reason.state),
+            states=list(dict.fromkeys(state_of(told_apart, state) for state in reason.states)),
         )
         for reason in figures.why
     ]
@@ -429,75 +419,3 @@ def _pictures_again(mdp: TabularMDP, analysis: CompleteAnalysis, policy: PolicyF
         return None
     episode = episode_sheet(problem(mdp), f"{_name(mdp)}-episode", pictures)
     return pictures if episode == analysis.episode else None
-
-
-def _deciding(
-    given: Problem, analysis: Analysis, mdp: TabularMDP, name: str, pictures: Pictures
-) -> DecidingState | None:
-    """The state that decides, as a state of the MDP, where `given` may tell more states apart."""
-    witness = analysis.deciding
-    if witness is None:
-        return None
-    state = _state_of(given.mdp, witness.state)
-    names = action_names(given.mdp.metadata, given.mdp.num_actions)
-    histograms = _histograms(given, witness)
-    is_optimal = given.optimal.actions[witness.pair].tolist()
-    observation, drawing = told(mdp, state)
-    return DecidingState(
-        k=witness.k,
-        time=witness.time,
-        state=state,
-        picture=drawn(mdp, state, name, pictures),
-        observation=observation,
-        drawing=drawing,
-        actions=[
-            DecidingAction(
-                action=action,
-                name=names[action],
-                q=witness.q_values[action],
-                optimal_q=witness.optimal_q_values[action],
-                is_optimal=is_optimal[action],
-                histogram=histograms[action],
-            )
-            for action in range(given.mdp.num_actions)
-        ],
-    )
-
-
-def _state_of(mdp: TabularMDP, state: int) -> int:
-    """The state of the MDP that a state is, which may also hold the screens before it."""
-    return state if mdp.base_states is None else int(mdp.base_states[state])
-
-
-def _histograms(given: Problem, witness: Witness) -> list[ReturnHistogram | None]:
-    """For each action the exact distribution of returns: the best k actions that begin with it, then exploring.
-
-    Its mean is Q^k. The best k actions are those whose distribution has the largest mean.
-    """
-    try:
-        options = choices_at(given, np.array([witness.pair]), witness.k)
-        after = given.return_distributions(options.group_ends, max_points=_MAX_LATTICE_POINTS)
-    except (NoLatticeError, TooManySequencesError):
-        return [None] * given.mdp.num_actions
-    found = []
-    means = options.group_prefixes + after.moments().mean
-    for action in range(given.mdp.num_actions):
-        groups = options.arm_groups[options.arm_actions == action]
-        best = int(groups[means[groups].argmax()])
-        least, mass = after.of(best)
-        positive = np.flatnonzero(mass)
-        found.append((float(after.unit) * (int(options.group_prefixes[best]) + least + positive), mass[positive]))
-    low = min(float(returns[0]) for returns, _ in found)
-    high = max(float(returns[-1]) for returns, _ in found)
-    return [_histogram(returns, mass, low, high) for returns, mass in found]
-
-
-def _histogram(returns: NDArray[Any], mass: NDArray[Any], low: float, high: float) -> ReturnHistogram:
-    """Returns and their probabilities. Too many are merged into bins from `low` to `high`, each shown at its mean."""
-    if len(returns) <= MAX_BINS:
-        return ReturnHistogram(returns=returns.tolist(), probabilities=mass.tolist())
-    place = np.minimum((returns - low) / (high - low) * MAX_BINS, MAX_BINS - 1).astype(np.int64)
-    total = np.bincount(place, mass, MAX_BINS)
-    used = total > 0
-    means = np.bincount(place, mass * returns, MAX_BINS)[used] / total[used]
-    return ReturnHistogram(returns=means.tolist(), probabilities=total[used].tolist())
