@@ -35,6 +35,29 @@ def test_states_at_the_horizon_do_not_count(horizon: int, expanded: str) -> None
     assert expanded in progress_line(catalogue_target("freeway_10_fs30", horizon), progress(35))
 
 
+def test_growth_that_slows_is_expected_to_go_on_slowing() -> None:
+    """At the growth of the last three layers, 40 more would take years: 1.5^40 is 20 million."""
+    sizes = (1, 8, 48, 192, 512, 1024, 1536, 1792)
+    starts = tuple(sum(sizes[:n]) for n in range(len(sizes) + 1))
+    seen = Progress(
+        num_actions=2,
+        depth=len(sizes) - 1,
+        num_states=starts[-1],
+        num_expanded=starts[-2],
+        num_pairs=2 * starts[-2],
+        seconds=10.0,
+        memory=0,
+        layer_starts=starts,
+    )
+    growth, slowing = (1792 / 512) ** (1 / 3), (1792 / 512 * 8 / 512) ** (1 / 18)  # over three layers; half of that
+    to_come = sum(1792 * growth**n * slowing ** (n * (n + 1) / 2) for n in range(41))
+    seconds = to_come / starts[-2] * 10
+    assert (
+        time_left(catalogue_target("freeway_10_fs30", 48), seen) == f"about {seconds:.0f} seconds left at this growth"
+    )
+    assert 30 < seconds < 50
+
+
 def progress(num_states: int) -> Progress:
     """Ten states of five layers are expanded."""
     return Progress(
