@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from efhorizon.evaluation.bound_table import BoundTable
 from efhorizon.evaluation.by_suite import suite_bounds
-from efhorizon.evaluation.changes import ChangeTable
+from efhorizon.evaluation.changes import ChangeTable, pairs_of
 from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary, has_solved, is_main
 from efhorizon.evaluation.resampling import Estimate, PairedTest
 from efhorizon.evaluation.rivals import rival_table
@@ -31,6 +31,7 @@ from efhorizon.study.analysis_record import SEPARATOR, is_complete
 
 ROOT = Path(__file__).parents[2]
 ROWS, STUDY, PAGE = ROOT / "data" / "study", ROOT / "docs" / "study.md", ROOT / "docs" / "study" / "claims.md"
+TRANSFER = "transfer"  # the label of policies from other levels
 RESAMPLES = 10_000  # as in `make study`
 H, EPW, COVERING, UCB = "effective_horizon", "epw", "covering_length", "ucb"
 CORRELATION, RATIO, AUROC, CONCORDANCE = "correlation", "median_ratio_log10", "auroc", "concordance"
@@ -66,6 +67,7 @@ def claims(numbers: Numbers) -> list[Claim]:
         *_table_1(numbers),
         *_shaping(numbers),
         *_policies(numbers),
+        *_transfer(numbers),
         *_rivals(numbers),
         *_single(numbers),
         *_edition(numbers),
@@ -433,6 +435,37 @@ def _policies(numbers: Numbers) -> list[Claim]:
         Claim(
             f"{len(easier)} times H is larger with a better demonstrator, and {len(graded.harms) - len(easier)} times PPO needs more",
             "tables.md, where a better demonstrator hurts, the paper's rule",
+        ),
+    ]
+
+
+def _transfer(numbers: Numbers) -> list[Claim]:
+    """The policies that were pretrained on other levels of a game."""
+    summaries = under("paper", numbers.data.summaries)
+    pairs = [(old, new) for old, new in pairs_of(summaries, "exploration") if new.label == TRANSFER]
+    moved = [(new.effective_horizon or 0) - (old.effective_horizon or 0) for old, new in pairs]
+    solved = [(has_solved(old, "ppo"), has_solved(new, "ppo")) for old, new in pairs]
+    both = [pair for pair, is_solved in zip(pairs, solved, strict=True) if all(is_solved)]
+    factors = [old.sample_complexities["ppo"] / new.sample_complexities["ppo"] for old, new in both]
+    fruitbot, guided = next((old, new) for old, new in pairs if old.name == "fruitbot_easy_l0_10_fs8")
+    assert has_solved(fruitbot, "ppo")
+    assert not has_solved(guided, "ppo")
+    games = {old.name.split("_")[0] for old, _ in pairs}
+    return [
+        Claim(
+            f"on {len(pairs)} Procgen tables of {_word(len(games))} games: H is smaller with the policy in {sum(each < 0 for each in moved)}, larger in "
+            f"{sum(each > 0 for each in moved)}, the same in {sum(each == 0 for each in moved)}",
+            "mdps.parquet: `effective_horizon` of NAME@transfer and NAME",
+        ),
+        Claim(
+            f"PPO solves {len(both)} both ways, {_word(solved.count((False, True)))} only with the policy and {_word(solved.count((True, False)))} only without; "
+            f"where it solves both, the policy divides what it needs by {number(statistics.median(factors))} in the median",
+            "summary.csv: `sample_complexity_ppo` of NAME@transfer and NAME",
+        ),
+        Claim(
+            f"In FruitBot's easy level 0 the policy raises H from {fruitbot.effective_horizon:.0f} to {guided.effective_horizon:.0f}, and PPO, which needs "
+            f"{fruitbot.sample_complexities['ppo']:,.0f} timesteps without it, does not solve it within {guided.budgets['ppo']:,.0f}",
+            "summary.csv: fruitbot_easy_l0_10_fs8 and fruitbot_easy_l0_10_fs8@transfer",
         ),
     ]
 
