@@ -12,49 +12,39 @@ import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import UNSET
+from study_changes import policies_claims, shaping_claims, transfer_claims
+from study_numbers import (
+    AUROC,
+    CONCORDANCE,
+    CORRELATION,
+    COVERING,
+    EPW,
+    RATIO,
+    RESAMPLES,
+    UCB,
+    Claim,
+    H,
+    Numbers,
+    bound,
+    change,
+    interval,
+    word,
+)
 
 from efhorizon.evaluation.bound_table import BoundTable
-from efhorizon.evaluation.by_suite import suite_bounds
-from efhorizon.evaluation.changes import ChangeTable, pairs_of
-from efhorizon.evaluation.records import EXPLORATION, SHAPED, MdpSummary, has_solved, is_main
+from efhorizon.evaluation.records import EXPLORATION, MdpSummary, has_solved, is_main
 from efhorizon.evaluation.resampling import Estimate, PairedTest
 from efhorizon.evaluation.rivals import rival_table
 from efhorizon.evaluation.rules import is_trained, solved_by_random_play, under
 from efhorizon.evaluation.runs import selected_rows
-from efhorizon.evaluation.source import StudyData, study_data
-from efhorizon.evaluation.tables import Tables, tables_by_rule
+from efhorizon.evaluation.source import study_data
 from efhorizon.render.markdown.text import difference, from_log10, number
 from efhorizon.study.analysis_record import SEPARATOR, is_complete
 
 ROOT = Path(__file__).parents[2]
 ROWS, STUDY, PAGE = ROOT / "data" / "study", ROOT / "docs" / "study.md", ROOT / "docs" / "study" / "claims.md"
-TRANSFER = "transfer"  # the label of policies from other levels
-RESAMPLES = 10_000  # as in `make study`
-H, EPW, COVERING, UCB = "effective_horizon", "epw", "covering_length", "ucb"
-CORRELATION, RATIO, AUROC, CONCORDANCE = "correlation", "median_ratio_log10", "auroc", "concordance"
-
-
-class Claim(NamedTuple):
-    text: str  # as it stands in docs/study.md
-    source: str  # table and row, or the columns it is counted from
-
-
-class Numbers(NamedTuple):
-    """What claims are computed from."""
-
-    data: StudyData
-    learnt: Tables
-    paper: Tables
-    gridworlds: tuple[BoundTable, ...]  # PPO, DQN; trained networks, MDPs that random play does not solve
-
-    @classmethod
-    def of(cls, data: StudyData) -> Numbers:
-        learnt, paper = tables_by_rule(data, num_resamples=RESAMPLES)
-        suites = suite_bounds(under("learnt", data.summaries), data.titles, num_resamples=RESAMPLES)
-        return cls(data, learnt, paper, next(each.bounds for each in suites if each.suite == "minigrid"))
 
 
 def claims(numbers: Numbers) -> list[Claim]:
@@ -65,9 +55,9 @@ def claims(numbers: Numbers) -> list[Claim]:
         *_gorp(numbers),
         *_ties(numbers),
         *_table_1(numbers),
-        *_shaping(numbers),
-        *_policies(numbers),
-        *_transfer(numbers),
+        *shaping_claims(numbers),
+        *policies_claims(numbers),
+        *transfer_claims(numbers),
         *_rivals(numbers),
         *_single(numbers),
         *_edition(numbers),
@@ -202,7 +192,7 @@ def _rivals(numbers: Numbers) -> list[Claim]:
         Claim(f"Significantly worse than H in some metric: {', '.join(worse)}", source),
         Claim(f"H minus policy information capacity in Spearman: {_signed(leads[0])} for PPO and {_signed(leads[2])} for DQN", source),
         Claim(f"H minus the chance of an optimal random episode: {_signed(leads[1])} and {_signed(leads[3])}", source),
-        Claim(f"in {_word(_none_optimal(ppo, summaries))} of the {ppo.num_mdps} MDPs not one network in thousands is optimal", "summary.csv: `easiness_weight_guessing` is 0"),
+        Claim(f"in {word(_none_optimal(ppo, summaries))} of the {ppo.num_mdps} MDPs not one network in thousands is optimal", "summary.csv: `easiness_weight_guessing` is 0"),
     ]  # fmt: skip
 
 
@@ -218,7 +208,7 @@ def _none_optimal(table: BoundTable, summaries: Sequence[MdpSummary]) -> int:
 
 
 def _rival(table: BoundTable, name: str) -> str:
-    return f"{_interval(_metrics(table, name)[CORRELATION])} | {number(_metrics(table, name)[CONCORDANCE].value)}"
+    return f"{interval(_metrics(table, name)[CORRELATION])} | {number(_metrics(table, name)[CONCORDANCE].value)}"
 
 
 def _title(table: BoundTable, name: str) -> str:
@@ -292,74 +282,12 @@ def _table_1(numbers: Numbers) -> list[Claim]:
     ]
 
 
-def _shaping(numbers: Numbers) -> list[Claim]:
-    ppo, dqn = numbers.learnt.shaping
-    shaped = [each for each in numbers.data.summaries if each.type == SHAPED]
-    by_name = {each.name: each for each in numbers.data.summaries}
-    pairs = [(by_name[each.unshaped], each) for each in shaped if each.unshaped in by_name]
-    became = [(old, new) for old, new in pairs if (has_solved(old, "ppo"), has_solved(new, "ppo")) == (False, True)]
-    lost = [(old, new) for old, new in pairs if (has_solved(old, "ppo"), has_solved(new, "ppo")) == (True, False)]
-    harder = [each for each in shaped if (each.k_min or 1) > 1]
-    unbounded = [each for each in harder if each.effective_horizon == math.inf]
-    distance = [each for each in shaped if each.num_states >= 1000 and "-DistanceShaped-" in each.name]
-    raised = [each.k_min or 0 for each in distance if (each.k_min or 1) > 1]
-    return [
-        Claim(
-            f"Predicted and measured changes correlate with {_interval(_change(ppo, CORRELATION))} for PPO over {ppo.num_both_solved} pairs "
-            f"(the paper: 0.48) and with {_interval(_change(dqn, CORRELATION))} for DQN over {dqn.num_both_solved} (the paper: 0.35)",
-            "tables.md, Table 3a, effective horizon",
-        ),
-        Claim(
-            f"off by a factor of {from_log10(_change(ppo, RATIO).value)} (PPO) and {from_log10(_change(dqn, RATIO).value)} (DQN) in the median, where "
-            f"predicting no change at all is off by {from_log10(_change(ppo, RATIO, 'no_change').value)} and "
-            f"{from_log10(_change(dqn, RATIO, 'no_change').value)}",
-            "tables.md, Table 3a, effective horizon and no change",
-        ),
-        Claim(
-            f"All {len(became)} shaped gridworlds that PPO solves only because of the shaping were predicted to get easier; of the "
-            f"{len(lost)} that it no longer solves, {sum(_bound(new) > _bound(old) for old, new in lost)} were predicted to get harder",
-            "summary.csv: `bound_effective_horizon_log10` and `sample_complexity_ppo` of shaped MDPs and their originals",
-        )
-        if all(_bound(new) < _bound(old) for old, new in became)
-        else Claim("not all", "summary.csv"),
-        Claim(
-            f"with it, it is larger in {len(harder)} of {len(shaped)}",
-            "summary.csv: `k_min` of shaped gridworlds",
-        ),
-        Claim(
-            f"raises it to between {min(raised)} and {max(raised)} in {len(raised)} of the {len(distance)} gridworlds with 1,000 states or more",
-            "summary.csv: `k_min` and `num_states_consolidated` of DistanceShaped gridworlds",
-        ),
-        Claim(
-            f"In {len(unbounded)} of the {len(harder)} no bound is finite with the k that were tried, and PPO solves "
-            f"{_word(sum(bool(has_solved(each, 'ppo')) for each in unbounded))} of these",
-            "summary.csv: `effective_horizon` and `sample_complexity_ppo`",
-        ),
-        *_pickups(pairs),
-    ]
-
-
-def _pickups(pairs: Sequence[tuple[MdpSummary, MdpSummary]]) -> list[Claim]:
-    chosen = [(old, new) for old, new in pairs if new.name.replace("UnlockPickup", "").find("PickupShaped") >= 0]
-    smaller = [_bound(new) < _bound(old) for old, new in chosen]
-    run = [(old, new) for old, new in chosen if has_solved(old, "dqn") and "dqn" in new.sample_complexities]
-    factors = [new.sample_complexities["dqn"] / old.sample_complexities["dqn"] for old, new in run]
-    finite = sorted(each for each in factors if each < math.inf)
-    return [
-        Claim(
-            f"Paying for pickups makes H smaller in {sum(smaller)} of {len(smaller)} pairs, and yet DQN then needs {finite[0]:.0f} to "
-            f"{finite[-1]:.0f} times as many timesteps ({len(finite)} pairs) or no longer solves the gridworld ({len(factors) - len(finite)})",
-            "summary.csv: shaped MDPs whose name has PickupShaped, and their originals",
-        )
-    ]
-
-
 def _edition(numbers: Numbers) -> list[Claim]:
     """What the table of changes since the first edition says of now."""
     (ppo, dqn), source = numbers.learnt.bounds, "tables.md"
     values = [_metrics(ppo, name)[CORRELATION].value for name in (H, EPW)]
     assert number(values[0]) == number(values[1])
-    solvability, correlation = numbers.learnt.solvability[0], _change(numbers.learnt.shaping[0], CORRELATION)
+    solvability, correlation = numbers.learnt.solvability[0], change(numbers.learnt.shaping[0], CORRELATION)
     factors = [from_log10(_metrics(each, H)[RATIO].value) for each in (ppo, dqn)]
     main = [each for each in numbers.data.summaries if is_main(each)]
     exact = [each for each in main if each.origin == "minigrid" and each.effective_horizon_kind == "exact"]
@@ -369,7 +297,7 @@ def _edition(numbers: Numbers) -> list[Claim]:
     named = [
         each for each in pictures if each.name.startswith(("fruitbot", "plunder_hard", "space_invaders", "atlantis"))
     ]
-    bounds = sorted(10 ** _bound(each) for each in named)
+    bounds = sorted(10 ** bound(each) for each in named)
     needs = sorted(each.sample_complexities["ppo"] for each in named)
     unsolved = [each for each in main if each.origin != "minigrid" and has_solved(each, "ppo") is False]
     mazes, chasers = ([each for each in unsolved if each.name.startswith(game)] for game in ("maze", "chaser"))
@@ -380,7 +308,7 @@ def _edition(numbers: Numbers) -> list[Claim]:
         Claim(f"| {number(values[0])} each |", source),
         Claim(f"| over {ppo.num_families} families |", source),
         Claim(f"with {dqn.num_families} families the leads are within chance", source),
-        Claim(f"| {_interval(correlation)} |", source),
+        Claim(f"| {interval(correlation)} |", source),
         Claim(
             f"| {number(solvability.agreement)}, where always guessing the same scores {number(solvability.majority)} |",
             source,
@@ -395,77 +323,6 @@ def _edition(numbers: Numbers) -> list[Claim]:
         Claim(
             "Q*bert, FruitBot hard, two Chasers, CoinRun easy 2 and eight mazes are unsolved",
             "summary.csv: `sample_complexity_ppo`",
-        ),
-    ]
-
-
-def _policies(numbers: Numbers) -> list[Claim]:
-    learnt, paper = (
-        next(each for each in tables.exploration if each.algorithm == "ppo")
-        for tables in (numbers.learnt, numbers.paper)
-    )
-    graded = numbers.paper.graded
-    assert graded is not None
-    rows = [
-        Claim(
-            f"| {100 * grade.noise:.0f}% | {grade.effective_horizon:.2f} | {grade.horizon_change:+.2f} | {10**-grade.needed_change_log10:.2g} |",
-            "tables.md, demonstrators from random to optimal, the paper's rule",
-        )
-        for grade in graded.grades
-        if grade.horizon_change and grade.needed_change_log10
-    ]
-    easier = [each for each in graded.harms if each.what == "effective horizon"]
-    return [
-        Claim(
-            f"by the paper's rule predicted and measured changes correlate with {_interval(_change(paper, CORRELATION))} over {paper.num_both_solved} "
-            f"pairs (the paper: 0.57), and the predicted factor is off by {from_log10(_change(paper, RATIO).value)} in the median (the paper: 2.7), where "
-            f"no change is off by {from_log10(_change(paper, RATIO, 'no_change').value)}",
-            "tables.md, Table 3b, the paper's rule, effective horizon and no change",
-        ),
-        Claim(
-            f"Of the {paper.num_pairs} pairs {learnt.num_pairs} are left then, and in {learnt.num_both_solved} both are solved: {_interval(_change(learnt, CORRELATION))}, "
-            f"off by {from_log10(_change(learnt, RATIO).value)}, where no change is off by {from_log10(_change(learnt, RATIO, 'no_change').value)}",
-            "tables.md, Table 3b, effective horizon and no change",
-        ),
-        *rows,
-        Claim(
-            f"{paper.num_became_solved} pairs are solved only with the policy, and {_word(paper.num_became_unsolved)} only without",
-            "tables.md, Table 3b, the paper's rule",
-        ),
-        Claim(
-            f"{len(easier)} times H is larger with a better demonstrator, and {len(graded.harms) - len(easier)} times PPO needs more",
-            "tables.md, where a better demonstrator hurts, the paper's rule",
-        ),
-    ]
-
-
-def _transfer(numbers: Numbers) -> list[Claim]:
-    """The policies that were pretrained on other levels of a game."""
-    summaries = under("paper", numbers.data.summaries)
-    pairs = [(old, new) for old, new in pairs_of(summaries, "exploration") if new.label == TRANSFER]
-    moved = [(new.effective_horizon or 0) - (old.effective_horizon or 0) for old, new in pairs]
-    solved = [(has_solved(old, "ppo"), has_solved(new, "ppo")) for old, new in pairs]
-    both = [pair for pair, is_solved in zip(pairs, solved, strict=True) if all(is_solved)]
-    factors = [old.sample_complexities["ppo"] / new.sample_complexities["ppo"] for old, new in both]
-    fruitbot, guided = next((old, new) for old, new in pairs if old.name == "fruitbot_easy_l0_10_fs8")
-    assert has_solved(fruitbot, "ppo")
-    assert not has_solved(guided, "ppo")
-    games = {old.name.split("_")[0] for old, _ in pairs}
-    return [
-        Claim(
-            f"on {len(pairs)} Procgen tables of {_word(len(games))} games: H is smaller with the policy in {sum(each < 0 for each in moved)}, larger in "
-            f"{sum(each > 0 for each in moved)}, the same in {sum(each == 0 for each in moved)}",
-            "mdps.parquet: `effective_horizon` of NAME@transfer and NAME",
-        ),
-        Claim(
-            f"PPO solves {len(both)} both ways, {_word(solved.count((False, True)))} only with the policy and {_word(solved.count((True, False)))} only without; "
-            f"where it solves both, the policy divides what it needs by {number(statistics.median(factors))} in the median",
-            "summary.csv: `sample_complexity_ppo` of NAME@transfer and NAME",
-        ),
-        Claim(
-            f"In FruitBot's easy level 0 the policy raises H from {fruitbot.effective_horizon:.0f} to {guided.effective_horizon:.0f}, and PPO, which needs "
-            f"{fruitbot.sample_complexities['ppo']:,.0f} timesteps without it, does not solve it within {guided.budgets['ppo']:,.0f}",
-            "summary.csv: fruitbot_easy_l0_10_fs8 and fruitbot_easy_l0_10_fs8@transfer",
         ),
     ]
 
@@ -509,8 +366,8 @@ def _single(numbers: Numbers) -> list[Claim]:
 def _line(table: BoundTable) -> str:
     row = _metrics(table, H)
     return (
-        f"{table.num_solved} of {table.num_mdps} | {_interval(row[CORRELATION])} | {from_log10(row[RATIO].value)} | "
-        f"{_interval(row[CONCORDANCE])}"
+        f"{table.num_solved} of {table.num_mdps} | {interval(row[CORRELATION])} | {from_log10(row[RATIO].value)} | "
+        f"{interval(row[CONCORDANCE])}"
     )
 
 
@@ -523,24 +380,8 @@ def _metrics(table: BoundTable, name: str) -> dict[str, Estimate]:
     return dict(next(row for row in table.rows if row.name == name).metrics)
 
 
-def _change(table: ChangeTable, metric: str, name: str = H) -> Estimate:
-    return next(row for row in table.rows if row.name == name).metrics[metric]
-
-
 def _p(table: BoundTable, name: str, metric: str) -> PairedTest:
     return next(test for test in table.tests if (test.second, test.metric) == (name, metric))
-
-
-def _interval(estimate: Estimate) -> str:
-    return f"{number(estimate.value)} [{number(estimate.low)}, {number(estimate.high)}]"
-
-
-def _bound(summary: MdpSummary) -> float:
-    return summary.bounds[H]
-
-
-def _word(number: int) -> str:
-    return ("none", "one", "two", "three")[number] if number < 4 else str(number)
 
 
 def page(found: Sequence[Claim]) -> str:
