@@ -52,4 +52,4 @@ def bound(summary: MdpSummary) -> float:
 
 
 def word(number: int) -> str:
-    return ("none", "one", "two", "three")[number] if number < 4 else str(number)
+    return ("none", "one", "two", "three", "four")[number] if number < 5 else str(number)
