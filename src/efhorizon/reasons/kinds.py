@@ -35,7 +35,7 @@ DECIDED = 0.9  # the chance with which a state counts as decided
 LEAST_FACTOR = 2.0  # what costs less than this factor is no difficulty
 
 TITLES: dict[Kind, str] = {
-    "sparse": "rewards too sparse for random play",
+    "sparse": "rewards too sparse for exploration",
     "misleading": "misleading rewards",
     "noise": "noise of later rewards drowns the choice",
     "long": "a long way that must be right at every step",

@@ -70,7 +70,7 @@ def detail(reason: Reason, why: Why) -> str:
         deep = (
             "" if reason.depth is None else f"; it takes {reason.depth} steps of planning to see that {right} is right"
         )
-        earned = f"{quoted(wrong.name)} earns {_figure(wrong.q)} on average if play is random then"
+        earned = f"{quoted(wrong.name)} earns {_figure(wrong.q)} on average with exploration from there on"
         return f"{earned}, {right} {_figure(reason.right.q)}{deep}"
     details: dict[Kind, str] = {
         "sparse": f"one episode in {_times(1 / reason.seen_chance if reason.seen_chance else factor)} shows that "
