@@ -12,29 +12,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from efhorizon.build.parts import read_manifest
-from efhorizon.build.pipeline import Options, build
-from efhorizon.build.target import catalogue_target
+from efhorizon.build.target import Target, catalogue_target
 from efhorizon.engines.choice import EngineChoice
+from efhorizon.mdp import TabularMDP
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from ray_cluster import two_nodes
+from ray_losses import built, on_ray, with_a_node_lost, with_the_driver_killed
 
 NAMES = "pong_30_fs30,MiniGrid-BlockedUnlockPickup-v0,chaser_easy_l1_10_fs2"
-WORKERS = 2
+LOCAL, NODE_LOST, DRIVER_KILLED = "local", "a node lost", "driver killed"
 
 
 @dataclass(frozen=True)
@@ -60,17 +55,13 @@ def main() -> None:
         print(markdown(rows_of(options.out)))
         return
     done = {(row.name, row.how) for row in rows_of(options.out)}
-    ways: dict[str, Callable[[str, Path], Row]] = {"local": local_build}
-    ways |= {
-        f"{owners} owners": lambda name, out, n=int(owners): owned(name, out, n) for owners in options.owners.split(",")
-    }
-    ways |= {"a node lost": with_a_node_lost, "driver killed": with_the_driver_killed}
+    ways = [LOCAL, *(f"{owners} owners" for owners in options.owners.split(",")), NODE_LOST, DRIVER_KILLED]
     for name in options.names.split(","):
-        for how, make in ways.items():
+        for how in ways:
             if (name, how) in done:
                 continue
             with tempfile.TemporaryDirectory() as folder:
-                row = make(name, Path(folder))
+                row = made(name, how, Path(folder))
             with options.out.open("a") as file:
                 file.write(json.dumps(asdict(row)) + "\n")
             print(f"{name}, {how}: {row.fingerprint[:16]}, {row.seconds:.0f} s {row.lost}", flush=True)
@@ -94,71 +85,27 @@ def markdown(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def built(
-    name: str, how: str, out: Path, engine: EngineChoice, on_progress: Callable[[Any], None] | None = None
-) -> Row:
-    options = Options(out=out, verify_episodes=0, num_workers=WORKERS, engine=engine)
+def made(name: str, how: str, out: Path) -> Row:
+    """One build. What is lost is lost after half of the horizon."""
+    target = catalogue_target(name)
+    half = target.horizon // 2
     began = time.monotonic()
-    messages: list[str] = []
-    result = build(
-        catalogue_target(name), options, on_progress=on_progress or (lambda _: None), on_message=messages.append
-    )
-    assert result.mdp is not None
-    back = next((line for line in messages if "going back to layer" in line), "")
-    raw = int(result.mdp.metadata["num_states_raw"])
-    return Row(name, how, raw, result.mdp.fingerprint(), round(time.monotonic() - began, 1), back)
+    if how == DRIVER_KILLED:
+        found = with_the_driver_killed(name, target.horizon, out, half)
+        raw, fingerprint, lost = found["num_states_raw"], found["fingerprint"], f"after layer {half} or soon after"
+    else:
+        mdp, lost = built_as(how, target, out, half)
+        raw, fingerprint = mdp.metadata["num_states_raw"], mdp.fingerprint()
+    return Row(name, how, int(raw), fingerprint, round(time.monotonic() - began, 1), lost)
 
 
-def local_build(name: str, out: Path) -> Row:
-    return built(name, "local", out, EngineChoice())
-
-
-def owned(name: str, out: Path, owners: int) -> Row:
+def built_as(how: str, target: Target, out: Path, half: int) -> tuple[TabularMDP, str]:
+    if how == LOCAL:
+        return built(target, out, EngineChoice())
+    if how == NODE_LOST:
+        return with_a_node_lost(target, out, half)
     with two_nodes() as (cluster, _):
-        return built(
-            name, f"{owners} owners", out, EngineChoice("ray", cluster.address, owners=owners, workers=WORKERS)
-        )
-
-
-def with_a_node_lost(name: str, out: Path) -> Row:
-    """The second node is removed in the middle of the first layer after half of the horizon."""
-    half = catalogue_target(name).horizon // 2
-    with two_nodes() as (cluster, second):
-        removed: list[int] = []
-
-        def on_progress(progress: Any) -> None:
-            starts = progress.layer_starts
-            if not removed and progress.depth >= half and starts[-2] < progress.num_expanded < starts[-1]:
-                removed.append(progress.depth)
-                cluster.remove_node(second)
-
-        engine = EngineChoice("ray", cluster.address, owners=2, workers=WORKERS)
-        row = built(name, "a node lost", out, engine, on_progress)
-    assert row.lost, "nothing was lost"
-    return row
-
-
-def with_the_driver_killed(name: str, out: Path) -> Row:
-    """`kill -9` of the command once half of the horizon is complete; the same command again."""
-    half = catalogue_target(name).horizon // 2
-    began = time.monotonic()
-    with two_nodes() as (cluster, _):
-        command = [sys.executable, "-m", "efhorizon", "build", name, "--out", "tables", "--episodes", "0", "--json"]
-        command += ["--engine", "ray", "--address", cluster.address, "--owners", "2", "--workers", str(WORKERS)]
-        driver = subprocess.Popen(command, cwd=out, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        reached = 0
-        while reached < half and driver.poll() is None:
-            time.sleep(0.05)
-            for folder in (out / "tables" / "searches").glob("*"):
-                manifest = read_manifest(folder)
-                reached = 0 if manifest is None else manifest.complete_horizon
-        assert driver.poll() is None, "the driver ended before it could be killed"
-        os.kill(driver.pid, signal.SIGKILL)
-        driver.wait()
-        done = subprocess.run(command, cwd=out, check=True, capture_output=True, text=True)
-    found = json.loads(done.stdout)
-    seconds = round(time.monotonic() - began, 1)
-    return Row(name, "driver killed", found["num_states_raw"], found["fingerprint"], seconds, f"after layer {reached}")
+        return built(target, out, on_ray(cluster.address, int(how.split()[0])))
 
 
 if __name__ == "__main__":

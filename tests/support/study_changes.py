@@ -11,7 +11,6 @@ from study_numbers import CORRELATION, RATIO, Claim, Numbers, bound, change, int
 
 from efhorizon.evaluation.changes import pairs_of
 from efhorizon.evaluation.records import SHAPED, MdpSummary, has_solved
-from efhorizon.evaluation.rules import under
 from efhorizon.render.markdown.text import from_log10, number
 
 TRANSFER = "transfer"  # the label of policies from other levels
@@ -121,9 +120,8 @@ def policies_claims(numbers: Numbers) -> list[Claim]:
 
 def transfer_claims(numbers: Numbers) -> list[Claim]:
     """The policies that were pretrained on other levels of a game."""
-    summaries = under("paper", numbers.data.summaries)
-    pairs = [(old, new) for old, new in pairs_of(summaries, "exploration") if new.label == TRANSFER]
-    moved = [(new.effective_horizon or 0) - (old.effective_horizon or 0) for old, new in pairs]
+    pairs = [(old, new) for old, new in pairs_of(numbers.data.summaries, "exploration") if new.label == TRANSFER]
+    moved = [_horizon(new) - _horizon(old) for old, new in pairs]
     solved = [(has_solved(old, "ppo"), has_solved(new, "ppo")) for old, new in pairs]
     both = [pair for pair, is_solved in zip(pairs, solved, strict=True) if all(is_solved)]
     factors = [old.sample_complexities["ppo"] / new.sample_complexities["ppo"] for old, new in both]
@@ -148,3 +146,8 @@ def transfer_claims(numbers: Numbers) -> list[Claim]:
             "summary.csv: fruitbot_easy_l0_10_fs8 and fruitbot_easy_l0_10_fs8@transfer",
         ),
     ]
+
+
+def _horizon(summary: MdpSummary) -> float:
+    assert summary.effective_horizon is not None
+    return summary.effective_horizon
