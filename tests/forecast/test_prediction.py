@@ -96,9 +96,10 @@ def test_no_finite_bound_is_never_easier_than_a_typical_one_and_said() -> None:
         assert none.timesteps.median >= forecast(replace(USUAL, bound=5.0), algorithm).timesteps.median
 
 
-def test_mdps_that_random_play_solves_are_said_to_be() -> None:
-    found = forecast(replace(USUAL, bound=4.5, optimal_chance=0.76), "ppo")
-    assert any(note.startswith("76% of random episodes are optimal already") for note in found.notes)
+@pytest.mark.parametrize(("has_policy", "whose"), [(False, "random"), (True, "the policy's")])
+def test_mdps_that_exploration_solves_are_said_to_be(has_policy: bool, whose: str) -> None:
+    found = forecast(replace(USUAL, bound=4.5, optimal_chance=0.76, has_policy=has_policy), "ppo")
+    assert any(note.startswith(f"76% of {whose} episodes are optimal already") for note in found.notes)
 
 
 def test_unknown_observations_are_said_to_be_assumed() -> None:

@@ -136,8 +136,9 @@ def _notes(features: Features, algorithm: Algorithm, fitted: AlgorithmModel, pre
     elif features.bound > LARGEST_BOUND:
         notes.append(f"The bound is beyond 1e{LARGEST_BOUND:.0f} timesteps, where nothing was ever solved.")
     if (features.optimal_chance or 0.0) > OFTEN_OPTIMAL:
+        whose = "the policy's" if features.has_policy else "random"
         notes.append(
-            f"{features.optimal_chance:.0%} of random episodes are optimal already: by the paper's rule a run can "
+            f"{features.optimal_chance:.0%} of {whose} episodes are optimal already: by the paper's rule a run can "
             "count as solved before anything is learnt."
         )
     if prediction.quantile((1 + LEVEL) / 2) > fitted.budget:
